@@ -1,0 +1,1 @@
+"""Analysis: pure functions of the journal."""

@@ -1,0 +1,1 @@
+"""Control planes: binaries, supervisor, limits, identities."""

@@ -1,0 +1,1 @@
+"""What all rooms share: errors, journal, histogram, units, processes, access."""

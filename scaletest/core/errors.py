@@ -1,0 +1,142 @@
+"""Errors that people read, and the exit code that each one ends in.
+
+    ScaletestError                 what went wrong, where, what to do next
+    ├── UsageError            2    the command line or a file the user wrote
+    │   ├── ProfileError           a profile, with file, line and key
+    │   └── RunDirectoryError      a run directory that cannot be read or made
+    ├── EnvironmentProblem    3    the machine cannot do what was asked
+    │   ├── BinaryUnavailable      no source has the binary; says why for each
+    │   ├── ClusterError           a control plane did not start, or went away
+    │   └── ResourceShortage       memory, disk, ports, descriptors
+    ├── MeasurementInvalid    4    the generator was the bottleneck
+    └── Interrupted         130    Ctrl-C or SIGTERM
+
+Every other exception that reaches the command line is our own bug and ends in 1.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = [
+    "BinaryUnavailable",
+    "ClusterError",
+    "EnvironmentProblem",
+    "ExitCode",
+    "Interrupted",
+    "MeasurementInvalid",
+    "Problem",
+    "ProfileError",
+    "ResourceShortage",
+    "RunDirectoryError",
+    "ScaletestError",
+    "UsageError",
+]
+
+
+class ExitCode(enum.IntEnum):
+    """Exit codes of the ``scaletest`` command, in all output formats alike."""
+
+    PASS = 0
+    BUG = 1
+    USAGE = 2
+    ENVIRONMENT = 3
+    INVALID = 4
+    FAILED = 99
+    """An objective or a regression gate failed (k6's number)."""
+    INTERRUPTED = 130
+
+
+EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
+    ExitCode.PASS: "the verdict is pass, or the command did what was asked",
+    ExitCode.BUG: "a bug in scaletest itself",
+    ExitCode.USAGE: "wrong usage, or an invalid profile",
+    ExitCode.ENVIRONMENT: "the environment is at fault: a binary, a port, memory, a control plane that did not start",
+    ExitCode.INVALID: "the measurement is invalid: the generator was the bottleneck",
+    ExitCode.FAILED: "an objective or a regression gate failed",
+    ExitCode.INTERRUPTED: "interrupted: results so far are kept, the control plane is gone",
+}
+
+
+class ScaletestError(Exception):
+    """What went wrong, and what to do next; the base of all errors shown to people."""
+
+    exit_code: ExitCode = ExitCode.BUG
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(ScaletestError):
+    """The command line, or a file that the user wrote, asks for something impossible."""
+
+    exit_code = ExitCode.USAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a file: ``FILE:LINE: KEY: what`` and a hint."""
+
+    what: str
+    file: str | None = None
+    line: int | None = None
+    key: str | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        place = self.file or ""
+        if self.line is not None:
+            place += f":{self.line}"
+        parts = [part for part in (place, self.key) if part]
+        text = ": ".join([*parts, self.what])
+        return f"{text} ({self.hint})" if self.hint else text
+
+
+class ProfileError(UsageError):
+    """A profile cannot be read; carries every problem found, not only the first."""
+
+    def __init__(self, problems: list[Problem], *, hint: str | None = None) -> None:
+        self.problems = problems
+        super().__init__("\n".join(str(problem) for problem in problems), hint=hint)
+
+
+class RunDirectoryError(UsageError):
+    """A run directory is missing, foreign, of a newer schema, or already there."""
+
+    def __init__(self, path: Path, what: str, *, hint: str | None = None) -> None:
+        self.path = path
+        super().__init__(f"{path}: {what}", hint=hint)
+
+
+class EnvironmentProblem(ScaletestError):
+    """This machine cannot do what was asked."""
+
+    exit_code = ExitCode.ENVIRONMENT
+
+
+class BinaryUnavailable(EnvironmentProblem):
+    """No source has the binary; the message names every source and why it missed."""
+
+
+class ClusterError(EnvironmentProblem):
+    """A control plane did not start, or went away under the run."""
+
+
+class ResourceShortage(EnvironmentProblem):
+    """Too little memory, disk, ports or file descriptors."""
+
+
+class MeasurementInvalid(ScaletestError):
+    """The load generator could not do what the profile asks for."""
+
+    exit_code = ExitCode.INVALID
+
+
+class Interrupted(ScaletestError):
+    """Ctrl-C or SIGTERM."""
+
+    exit_code = ExitCode.INTERRUPTED

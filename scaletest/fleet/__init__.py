@@ -1,0 +1,1 @@
+"""The fleet: fake nodes and the objects that stand on them."""

@@ -1,0 +1,1 @@
+"""Load: the Locust driver process and its flows."""

@@ -1,0 +1,1 @@
+"""Observation: /metrics, processes, the host."""

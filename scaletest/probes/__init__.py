@@ -1,0 +1,1 @@
+"""Probes: what operators see from the outside."""

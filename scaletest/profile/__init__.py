@@ -1,0 +1,1 @@
+"""Profiles: schema, loading, overrides, objectives."""

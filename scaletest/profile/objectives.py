@@ -1,0 +1,197 @@
+"""Objectives and conditions: ``probe.operator[admin].p99 < 1s``.
+
+    objective  = subject SP operator SP quantity
+    subject    = scope "." measure
+    scope      = "flow" "." name ["." step] | "probe" "." name ["[" identity "]"]
+               | "component" "." name | "generator" | "host" | "apf" "." level | "etcd"
+    operator   = "<" | "<=" | ">" | ">=" | "==" | "!="
+    quantity   = number with the unit of the measure: 1s, 1%, 2GiB, 80/s, 50
+
+Parsing is here, evaluation in ``scaletest.analysis``. An unknown scope, measure or a wrong unit is
+an error when the profile is read, not a surprise after the run.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from scaletest.core import units
+
+__all__ = ["MEASURES", "Dimension", "Objective", "Subject", "parse_objective"]
+
+
+class Dimension(enum.Enum):
+    """What a measure is measured in; decides how its threshold is written."""
+
+    DURATION = "a duration (500ms, 1s)"
+    SHARE = "a share (1%)"
+    BYTES = "a size (2GiB)"
+    RATE = "a rate (80/s)"
+    COUNT = "a number (50)"
+
+    def parse(self, text: str) -> float:
+        """Parse a threshold in base units: seconds, fraction, bytes, per second, count."""
+        match self:
+            case Dimension.DURATION:
+                return units.parse_duration_s(text)
+            case Dimension.SHARE:
+                return units.parse_share(text)
+            case Dimension.BYTES:
+                return float(units.parse_bytes(text))
+            case Dimension.RATE:
+                return units.parse_rate_per_s(text)
+            case Dimension.COUNT:
+                try:
+                    return float(text.replace("_", ""))
+                except ValueError:
+                    msg = f"{text!r} is not a number"
+                    raise ValueError(msg) from None
+
+    def format(self, value: float) -> str:
+        """Format a value of this dimension for people."""
+        match self:
+            case Dimension.DURATION:
+                return units.format_duration(value)
+            case Dimension.SHARE:
+                return units.format_share(value)
+            case Dimension.BYTES:
+                return units.format_bytes(value)
+            case Dimension.RATE:
+                return f"{units.format_count(value)}/s"
+            case Dimension.COUNT:
+                return units.format_count(value)
+
+
+_QUANTILES: Final = dict.fromkeys(("p50", "p90", "p95", "p99", "p999", "max", "mean"), Dimension.DURATION)
+
+MEASURES: Final[dict[str, dict[str, Dimension]]] = {
+    "flow": {
+        **_QUANTILES,
+        "error_rate": Dimension.SHARE,
+        "rate": Dimension.RATE,
+        "requests": Dimension.COUNT,
+        "errors": Dimension.COUNT,
+        "bytes": Dimension.BYTES,
+        "started": Dimension.COUNT,
+        "connected": Dimension.COUNT,
+    },
+    "probe": {
+        **_QUANTILES,
+        "success_rate": Dimension.SHARE,
+        "locked_out": Dimension.DURATION,
+        "observations": Dimension.COUNT,
+        "ready": Dimension.COUNT,
+        "not_ready": Dimension.COUNT,
+    },
+    "component": {
+        "memory": Dimension.BYTES,
+        "cpu": Dimension.COUNT,
+        "restarts": Dimension.COUNT,
+        "oom_kills": Dimension.COUNT,
+    },
+    "generator": {
+        "lag_p99": Dimension.DURATION,
+        "cpu": Dimension.COUNT,
+        "memory": Dimension.BYTES,
+        "unread_share": Dimension.SHARE,
+    },
+    "host": {"available_memory": Dimension.BYTES, "cpu_idle": Dimension.SHARE},
+    "apf": {
+        "rejected": Dimension.COUNT,
+        "queued": Dimension.COUNT,
+        "seats": Dimension.COUNT,
+    },
+    "etcd": {"fsync_p99": Dimension.DURATION, "commit_p99": Dimension.DURATION, "db_size": Dimension.BYTES},
+}
+"""Measures by scope. Extremes are over the time span looked at: memory its maximum, available memory its
+minimum, ``ready`` and ``started`` the latest value."""
+
+_NAMED_SCOPES: Final = {"flow": (1, 2), "probe": (1, 1), "component": (1, 1), "apf": (1, 1)}
+
+_OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+_OBJECTIVE = re.compile(r"\s*(?P<subject>[^<>=!]+?)\s*(?P<op><=|>=|==|!=|<|>)\s*(?P<value>\S.*?)\s*")
+_SUBJECT = re.compile(r"(?P<path>[A-Za-z0-9_.\-]+?)(?:\[(?P<identity>[^\]]+)\])?\.(?P<measure>[a-z_0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is measured: ``probe.operator[admin].p99``."""
+
+    scope: str
+    name: str | None
+    step: str | None
+    identity: str | None
+    measure: str
+
+    @property
+    def dimension(self) -> Dimension:
+        """The dimension of the measure."""
+        return MEASURES[self.scope][self.measure]
+
+    def __str__(self) -> str:
+        path = ".".join(part for part in (self.scope, self.name, self.step) if part)
+        return f"{path}{f'[{self.identity}]' if self.identity else ''}.{self.measure}"
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A subject compared with a threshold in base units."""
+
+    subject: Subject
+    op: str
+    threshold: float
+
+    def holds(self, value: float) -> bool:
+        """Whether a measured value meets the objective; NaN never does."""
+        return not math.isnan(value) and _OPERATORS[self.op](value, self.threshold)
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.op} {self.subject.dimension.format(self.threshold)}"
+
+
+def parse_objective(text: str) -> Objective:
+    """Parse an objective or condition. Raises ValueError that says what is wrong and what is possible."""
+    match = _OBJECTIVE.fullmatch(text)
+    if match is None:
+        msg = f"{text!r} is not an objective: write e.g. 'probe.operator.p99 < 1s'"
+        raise ValueError(msg)
+    subject = _parse_subject(match["subject"])
+    try:
+        threshold = subject.dimension.parse(match["value"])
+    except ValueError as error:
+        msg = f"{subject} is compared with {subject.dimension.value}: {error}"
+        raise ValueError(msg) from None
+    return Objective(subject, match["op"], threshold)
+
+
+def _parse_subject(text: str) -> Subject:
+    match = _SUBJECT.fullmatch(text)
+    if match is None:
+        msg = f"{text!r} names no measure: write e.g. 'flow.agents.error_rate' or 'probe.operator[admin].p99'"
+        raise ValueError(msg)
+    scope, *names = match["path"].split(".")
+    if scope not in MEASURES:
+        msg = f"unknown scope {scope!r}: use one of {', '.join(MEASURES)}"
+        raise ValueError(msg)
+    low, high = _NAMED_SCOPES.get(scope, (0, 0))
+    if not low <= len(names) <= high:
+        form = {0: scope, 1: f"{scope}.NAME"}[low]
+        msg = f"{text!r}: write {form}.MEASURE"
+        raise ValueError(msg)
+    if match["identity"] and scope != "probe":
+        msg = f"{text!r}: only a probe takes an identity in brackets"
+        raise ValueError(msg)
+    measure = match["measure"]
+    if measure not in MEASURES[scope]:
+        msg = f"{scope} has no measure {measure!r}: use one of {', '.join(MEASURES[scope])}"
+        raise ValueError(msg)
+    return Subject(scope, names[0] if names else None, names[1] if len(names) > 1 else None, match["identity"], measure)

@@ -1,0 +1,485 @@
+"""The schema of a profile: what the YAML may say, with units, defaults and meanings.
+
+Field descriptions are the text of ``docs/guide/profile-reference.md``, which is generated from here.
+YAML keys are camelCase; Python names carry the unit that a value has after parsing.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic.alias_generators import to_camel
+
+from scaletest.core import units
+from scaletest.core.resources import parse_resource
+from scaletest.profile.objectives import parse_objective
+
+__all__ = [
+    "COMPONENTS",
+    "Action",
+    "AgentsSpec",
+    "BackoffSpec",
+    "ComponentName",
+    "ControlPlaneSpec",
+    "FleetSpec",
+    "FlowSpec",
+    "LimitSpec",
+    "LocustfileSpec",
+    "ObjectiveSpec",
+    "ObjectsSpec",
+    "ObserveSpec",
+    "Phase",
+    "PoolSpec",
+    "ProbeSpec",
+    "Profile",
+    "ServicesSpec",
+    "StepSpec",
+    "Taint",
+]
+
+ComponentName = Literal["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"]
+COMPONENTS: tuple[ComponentName, ...] = (
+    "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller",
+)  # fmt: skip
+
+
+def _unit(parse: Any, form: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    return BeforeValidator(parse), WithJsonSchema({"type": "string", "format": form})
+
+
+DurationS = Annotated[float, *_unit(units.parse_duration_s, "duration")]
+SizeBytes = Annotated[int, *_unit(units.parse_bytes, "size")]
+RatePerS = Annotated[float, *_unit(units.parse_rate_per_s, "rate")]
+Share = Annotated[float, *_unit(units.parse_share, "share")]
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$")]
+
+
+def _positive(value: float) -> float:
+    if value <= 0:
+        msg = "must be more than 0"
+        raise ValueError(msg)
+    return value
+
+
+class Model(BaseModel):
+    """Base of all parts: frozen, camelCase, unknown keys refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
+
+
+class LimitSpec(Model):
+    """Memory and CPU limits of one component."""
+
+    memory_bytes: SizeBytes | None = Field(
+        None, alias="memory", description="Memory cap; the component is killed at it and restarted. Default: by host."
+    )
+    cpu_cores: float | None = Field(None, alias="cpu", gt=0, description="CPU quota in cores. Default: by host.")
+
+
+class ControlPlaneSpec(Model):
+    """The control plane under test."""
+
+    kubernetes: str = Field(
+        "1.37", pattern=r"^v?\d+\.\d+(\.\d+)?$", description="Kubernetes version; a minor resolves to a pinned patch."
+    )
+    etcd: str = Field("3.6", pattern=r"^v?\d+\.\d+(\.\d+)?$", description="etcd version, resolved likewise.")
+    api_servers: int = Field(1, ge=1, le=1, description="Number of API servers.")
+    heartbeat_factor: Literal["auto"] | Annotated[int, Field(ge=1, le=60)] = Field(
+        "auto",
+        description=(
+            "How many times rarer than a kubelet's the nodes' heartbeats are: 1 renews each lease every 10 s. "
+            "`auto` takes the smallest of 1, 2, 5, 10, 20 whose cost stays under 15 % of the host's cores."
+        ),
+    )
+    limit_by: Literal["auto", "cgroup", "watchdog"] = Field(
+        "auto", description="What enforces memory caps: control groups, or a watchdog that kills at the cap."
+    )
+    limits: dict[ComponentName, LimitSpec] = Field(default_factory=dict, description="Limits by component.")
+    args: dict[ComponentName, dict[str, str | int | bool]] = Field(
+        default_factory=dict, description="Extra command-line flags by component, without the leading dashes."
+    )
+    env: dict[ComponentName, dict[str, str]] = Field(
+        default_factory=dict, description="Extra environment variables by component (GOGC, GOMEMLIMIT)."
+    )
+
+    @field_validator("kubernetes", "etcd", mode="before")
+    @classmethod
+    def _version_is_text(cls, value: object) -> object:
+        if isinstance(value, float | int) and not isinstance(value, bool):
+            msg = f'put the version in quotes: "{value}" (YAML reads 1.30 as the number 1.3)'
+            raise ValueError(msg)
+        return value
+
+
+class Taint(Model):
+    """A node taint."""
+
+    key: str
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+
+
+class PoolSpec(Model):
+    """A pool of equal fake nodes and the pods that stand on them."""
+
+    name: Name = Field(description="Node names are NAME-00000 and so on.")
+    nodes: int = Field(ge=0, le=100_000, description="Number of nodes.")
+    pods_per_node: int = Field(0, ge=0, le=1_000, description="Running pods on every node.")
+    pod_bytes: SizeBytes = Field(
+        3_100, alias="podSize", description="JSON size of one pod, reached by padding an annotation."
+    )
+    labels: dict[str, str] = Field(default_factory=dict, description="Labels of every node.")
+    taints: list[Taint] = Field(default_factory=list, description="Taints of every node.")
+    resources: dict[str, str | int] = Field(
+        default_factory=dict, description="Capacity beside or instead of cpu 32, memory 256Gi, pods 110."
+    )
+
+
+class ServicesSpec(Model):
+    """Headless Services, each with one EndpointSlice."""
+
+    count: int = Field(ge=0, le=100_000)
+    endpoints: int = Field(10, ge=0, le=1_000, description="Endpoints in each slice.")
+
+
+class ObjectsSpec(Model):
+    """Objects of one kind."""
+
+    count: int = Field(ge=0, le=1_000_000)
+    size_bytes: SizeBytes = Field(1_000, alias="size", description="JSON size of one object, about.")
+
+
+class FleetSpec(Model):
+    """Fake nodes and the objects that stand in the cluster before the first phase."""
+
+    via: Literal["etcd", "api"] = Field(
+        "etcd", description="`etcd` stamps objects straight into etcd (fast); `api` creates each through the API."
+    )
+    pools: list[PoolSpec] = Field(default_factory=list, description="Pools of nodes.")
+    namespaces: int = Field(1, ge=1, le=10_000, description="Namespaces over which pods and objects are spread.")
+    services: ServicesSpec | None = Field(None, description="Services with EndpointSlices.")
+    config_maps: ObjectsSpec | None = Field(None, description="ConfigMaps.")
+    secrets: ObjectsSpec | None = Field(None, description="Secrets.")
+    events: ObjectsSpec | None = Field(None, description="Events (without the API server's one-hour lease).")
+    custom_resources: ObjectsSpec | None = Field(None, description="Objects of the CRD widgets.scaletest.dev.")
+
+    @model_validator(mode="after")
+    def _pool_names_differ(self) -> Self:
+        names = [pool.name for pool in self.pools]
+        if len(set(names)) != len(names):
+            msg = f"pool names must differ: {', '.join(names)}"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def node_count(self) -> int:
+        """Nodes of all pools."""
+        return sum(pool.nodes for pool in self.pools)
+
+    @property
+    def pod_count(self) -> int:
+        """Pods of all pools."""
+        return sum(pool.nodes * pool.pods_per_node for pool in self.pools)
+
+
+class StepSpec(Model):
+    """One request that an agent makes: exactly one of ``list``, ``get``, ``watch``, with a resource or a path.
+
+    ``{node}`` in a path, name, namespace or selector is the agent's node.
+    """
+
+    list_: str | None = Field(None, alias="list", description="Resource (`pods`, `apps/v1/daemonsets`) or `/path`.")
+    get: str | None = Field(None, description="Resource (with `name`) or `/path`.")
+    watch: str | None = Field(None, description="Resource or `/path`; kept on a second connection.")
+    label: str | None = Field(None, description="Name of the step in reports; default: verb and resource.")
+    namespace: str | None = Field(None, description="Namespace; none: the whole cluster.")
+    name: str | None = Field(None, description="Object to GET.")
+    consistency: Literal["any", "exact", "quorum"] = Field(
+        "any",
+        description=(
+            "`any`: `resourceVersion=0`, from the watch cache. `quorum`: none given, the newest. "
+            "`exact`: the version that the agent's last LIST returned (`resourceVersionMatch=Exact`)."
+        ),
+    )
+    field_selector: str | None = Field(None, description="For example `spec.nodeName={node}`.")
+    label_selector: str | None = Field(None)
+    limit: int | None = Field(None, ge=1, description="Page size of a LIST; `continue` is followed to the end.")
+    accept: Literal["json", "protobuf"] = Field("json", description="Encoding asked for.")
+    gzip: bool = Field(False, description="Whether the client accepts gzip.")
+    every_s: DurationS | None = Field(None, alias="every", description="Repeat period; none: once, after connecting.")
+    jitter: Share = Field(0.0, description="Every period is drawn from period × (1 ± jitter).")
+    timeout_s: DurationS = Field(60.0, alias="timeout", description="Client time-out of one request.")
+
+    @model_validator(mode="after")
+    def _one_verb(self) -> Self:
+        given = [verb for verb in ("list_", "get", "watch") if getattr(self, verb) is not None]
+        if len(given) != 1:
+            msg = "a step has exactly one of list, get, watch"
+            raise ValueError(msg)
+        if not self.target.startswith("/"):
+            parse_resource(self.target)
+        if self.get is not None and not self.get.startswith("/") and self.name is None:
+            msg = "get of a resource needs a name"
+            raise ValueError(msg)
+        if self.limit is not None and self.list_ is None:
+            msg = "limit goes with list"
+            raise ValueError(msg)
+        if self.every_s is not None and self.watch is not None:
+            msg = "a watch stays open: it has no every"
+            raise ValueError(msg)
+        if self.every_s is not None:
+            _positive(self.every_s)
+        return self
+
+    @property
+    def verb(self) -> Literal["list", "get", "watch"]:
+        """The verb of the step."""
+        return "list" if self.list_ is not None else "get" if self.get is not None else "watch"
+
+    @property
+    def target(self) -> str:
+        """Resource or path."""
+        return self.list_ or self.get or self.watch or ""
+
+    @property
+    def title(self) -> str:
+        """Name in journals and reports; without dots, so that objectives can name it."""
+        return (self.label or f"{self.verb}-{self.target.strip('/').split('/')[-1]}").replace(".", "-")
+
+
+class BackoffSpec(Model):
+    """What an agent does after a failed request: client-go's reflector back-off."""
+
+    first_s: DurationS = Field(0.8, alias="first", description="First wait.")
+    most_s: DurationS = Field(30.0, alias="most", description="Longest wait.")
+    factor: float = Field(2.0, ge=1.0, description="Growth from wait to wait.")
+    jitter: float = Field(1.0, ge=0.0, description="A wait is drawn from wait × (1 to 1 + jitter).")
+    honor_retry_after: bool = Field(
+        True, description="Whether a 429 or 5xx with Retry-After is first retried up to 10 times, as client-go does."
+    )
+
+
+class ClientLimitSpec(Model):
+    """A client-side rate limit, as client-go's token bucket."""
+
+    qps: float = Field(gt=0)
+    burst: int = Field(ge=1)
+
+
+class AgentsSpec(Model):
+    """One client per node, closed loop."""
+
+    per_node: int | None = Field(None, ge=1, le=100, description="Agents on every node of the fleet.")
+    count: int | None = Field(None, ge=1, le=200_000, description="Number of agents, when not by node.")
+    rollout_per_s: RatePerS = Field(alias="rollout", description="Agents started per second, evenly spaced.")
+
+    @model_validator(mode="after")
+    def _count_or_per_node(self) -> Self:
+        if (self.per_node is None) == (self.count is None):
+            msg = "agents take exactly one of perNode, count"
+            raise ValueError(msg)
+        _positive(self.rollout_per_s)
+        return self
+
+    def total(self, nodes: int) -> int:
+        """Agents for a fleet of ``nodes``."""
+        return self.count if self.count is not None else (self.per_node or 0) * nodes
+
+
+class LocustfileSpec(Model):
+    """A user's own locustfile."""
+
+    path: str = Field(description="Locustfile, relative to the profile.")
+    users: int = Field(ge=1, le=100_000, description="Number of Locust users.")
+    spawn_per_s: RatePerS = Field(alias="spawn", description="Users started per second.")
+
+
+class FlowSpec(Model):
+    """One class of API traffic with an identity."""
+
+    agents: AgentsSpec | None = Field(None, description="Closed loop: one client per node.")
+    locustfile: LocustfileSpec | None = Field(None, description="Users of a locustfile.")
+    identity: str = Field(
+        "admin",
+        description=(
+            "`system:masters` (exempt from APF), `admin` (an ordinary cluster-admin), `on-call` (with its own "
+            "FlowSchema), `serviceAccount:NAMESPACE/NAME`, or `node` (each agent is its node)."
+        ),
+    )
+    steps: list[StepSpec] = Field(default_factory=list, description="What each agent does.")
+    on_error: BackoffSpec = Field(default_factory=BackoffSpec, description="Back-off after a failure.")
+    limit: ClientLimitSpec | None = Field(None, description="Client-side rate limit of each agent.")
+
+    @field_validator("identity")
+    @classmethod
+    def _identity_form(cls, value: str) -> str:
+        return check_identity(value)
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.agents is None) == (self.locustfile is None):
+            msg = "a flow has exactly one of agents, locustfile"
+            raise ValueError(msg)
+        if self.agents is not None and not self.steps:
+            msg = "agents need at least one step"
+            raise ValueError(msg)
+        titles = [step.title for step in self.steps]
+        if len(set(titles)) != len(titles):
+            msg = f"steps must differ in name: give a label ({', '.join(titles)})"
+            raise ValueError(msg)
+        return self
+
+
+def check_identity(value: str) -> str:
+    """Return an identity's name if it is well-formed. Raises ValueError with the accepted forms."""
+    kind, _, account = value.partition(":")
+    if value in {"system:masters", "admin", "on-call", "node"}:
+        return value
+    if kind == "serviceAccount" and account.count("/") == 1 and all(account.split("/")):
+        return value
+    msg = f"{value!r} is no identity: use system:masters, admin, on-call, node or serviceAccount:NAMESPACE/NAME"
+    raise ValueError(msg)
+
+
+class ProbeSpec(Model):
+    """A small periodic measurement from the outside: exactly one of ``get``, ``nodeReadiness``."""
+
+    get: str | None = Field(None, description="Resource or `/path` that operators ask for.")
+    node_readiness: Literal[True] | None = Field(None, description="Count Ready nodes (system:masters, table form).")
+    namespace: str | None = Field(None, description="Namespace of the resource.")
+    every_s: DurationS = Field(1.0, alias="every", description="Period.")
+    timeout_s: DurationS = Field(20.0, alias="timeout", description="No 2xx within this time is no good answer.")
+    identities: list[str] = Field(default_factory=lambda: ["system:masters"], min_length=1, description="Who asks.")
+
+    @field_validator("identities")
+    @classmethod
+    def _identity_forms(cls, value: list[str]) -> list[str]:
+        for identity in value:
+            if check_identity(identity) == "node":
+                msg = "a probe cannot be a node"
+                raise ValueError(msg)
+        return value
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if (self.get is None) == (self.node_readiness is None):
+            msg = "a probe has exactly one of get, nodeReadiness"
+            raise ValueError(msg)
+        if self.get is not None and not self.get.startswith("/"):
+            parse_resource(self.get)
+        _positive(self.every_s)
+        _positive(self.timeout_s)
+        return self
+
+
+class ResizeAction(Model):
+    """A change of a pool's size."""
+
+    pool: Name = Field(description="Pool to change.")
+    by: int = Field(ge=1, description="Number of nodes.")
+
+
+class Action(Model):
+    """Something the runner does when a phase begins: exactly one of its keys."""
+
+    grow: ResizeAction | None = Field(None, description="Add nodes with their pods to a pool.")
+    shrink: ResizeAction | None = Field(None, description="Delete the newest nodes of a pool, with their pods.")
+
+    @model_validator(mode="after")
+    def _one_action(self) -> Self:
+        if (self.grow is None) == (self.shrink is None):
+            msg = "an action has exactly one of grow, shrink"
+            raise ValueError(msg)
+        return self
+
+
+class Phase(Model):
+    """A named span of the run; ends by time (``for``) or by condition (``until``, at most ``atMost``)."""
+
+    name: Name
+    for_s: DurationS | None = Field(None, alias="for", description="Length.")
+    until: str | None = Field(None, description="Condition that ends the phase, written as an objective.")
+    at_most_s: DurationS | None = Field(None, alias="atMost", description="Longest time to wait for `until`.")
+    start: list[Name] = Field(default_factory=list, description="Flows to start.")
+    stop: list[Name] = Field(default_factory=list, description="Flows to stop.")
+    do: list[Action] = Field(default_factory=list, description="Actions, in order, before the clock of the phase.")
+
+    @field_validator("until")
+    @classmethod
+    def _until_parses(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_objective(value)
+        return value
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if (self.for_s is None) == (self.until is None):
+            msg = "a phase has exactly one of for, until"
+            raise ValueError(msg)
+        if (self.until is None) != (self.at_most_s is None):
+            msg = "until goes with atMost"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def longest_s(self) -> float:
+        """The longest that the phase can take, actions aside."""
+        return self.for_s if self.for_s is not None else self.at_most_s or 0.0
+
+
+class ObjectiveSpec(Model):
+    """An objective; written as a string, or as a mapping when it may end the run early."""
+
+    check: str = Field(description="The objective: `flow.agents.error_rate < 1%`.")
+    abort: bool = Field(False, description="End the run as failed as soon as it does not hold.")
+    delay_s: DurationS = Field(0.0, alias="delay", description="Not before this long into the run.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return {"check": value} if isinstance(value, str) else value
+
+    @field_validator("check")
+    @classmethod
+    def _check_parses(cls, value: str) -> str:
+        parse_objective(value)
+        return value
+
+
+class ObserveSpec(Model):
+    """How often the control plane and the host are looked at."""
+
+    metrics_every_s: DurationS = Field(5.0, alias="metricsEvery", description="Period of /metrics scrapes.")
+    processes_every_s: DurationS = Field(1.0, alias="processesEvery", description="Period of process samples.")
+
+    @field_validator("metrics_every_s", "processes_every_s")
+    @classmethod
+    def _more_than_zero(cls, value: float) -> float:
+        return _positive(value)
+
+
+class Profile(Model):
+    """A profile: control plane, fleet, flows, probes, phases, objectives."""
+
+    name: Name = Field(description="Name of the profile.")
+    summary: str = Field(description="One or two sentences: what it shows.")
+    parameters: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="Values that `--set NAME=VALUE` may change; used elsewhere as `{NAME}`."
+    )
+    control_plane: ControlPlaneSpec = Field(default_factory=ControlPlaneSpec)
+    fleet: FleetSpec = Field(default_factory=FleetSpec)
+    flows: dict[Name, FlowSpec] = Field(default_factory=dict, description="Flows by name.")
+    probes: dict[Name, ProbeSpec] = Field(default_factory=dict, description="Probes by name.")
+    phases: list[Phase] = Field(min_length=1, description="Phases, in order.")
+    slo: dict[str, str] = Field(default_factory=dict, description="Thresholds drawn on the timeline, by name.")
+    objectives: list[ObjectiveSpec] = Field(min_length=1, description="What decides the verdict.")
+    observe: ObserveSpec = Field(default_factory=ObserveSpec)
+
+    @field_validator("slo")
+    @classmethod
+    def _slo_parses(cls, value: dict[str, str]) -> dict[str, str]:
+        for text in value.values():
+            parse_objective(text)
+        return value

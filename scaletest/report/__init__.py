@@ -1,0 +1,1 @@
+"""Reports: terminal and JSON, made from a run directory alone."""

@@ -1,0 +1,1 @@
+"""The runner: phases, conditions, actions."""
