@@ -1,0 +1,52 @@
+# `make run` and `make test` do all set-up themselves: a virtual environment in .venv with pinned packages.
+# Control-plane binaries are found, downloaded or built by scaletest on first use.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup run test test-unit test-e2e lint format docs bench pin clean
+
+help: ## List the targets
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(0 if sys.version_info >= (3, 11) else "scaletest needs Python 3.11 or later, and " + sys.executable + " is " + v + ": make PYTHON=python3.11 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . --group dev
+	@touch $@
+
+setup: $(STAMP) ## Make the virtual environment
+
+run: $(STAMP) ## Run the smoke profile on a real control plane and print its report
+	$(BIN)/scaletest run smoke
+
+lint: $(STAMP) ## Formatting, lint, types, layers
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test-unit: $(STAMP) ## Tests without a control plane
+	$(BIN)/pytest -m "not e2e"
+
+test-e2e: $(STAMP) ## Tests on real control planes
+	$(BIN)/pytest -m e2e
+
+test: lint ## All checks and all tests
+	$(BIN)/pytest
+
+format: $(STAMP) ## Format the code
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+docs: $(STAMP) ## Regenerate the generated pages of the guide
+	$(BIN)/python -m scaletest.profile.reference
+
+pin: $(STAMP) ## Pin the packages installed now
+	$(BIN)/python -m pip freeze --exclude-editable --exclude pip | grep -E '^[A-Za-z0-9_.-]+==' > constraints.txt
+
+clean: ## Remove the virtual environment and caches (not the binaries' cache)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -1,0 +1,64 @@
+"""The ``scaletest`` command: its verbs, and how errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from scaletest import __version__
+from scaletest.cli import binaries, clean, cluster, doctor, profiles, report, run
+from scaletest.core.errors import ExitCode, ScaletestError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="scaletest",
+    help="Control-plane load and scale tests for Kubernetes: real control planes, fake nodes, measured verdicts.",
+    epilog="First run:  scaletest run smoke      Docs: docs/guide/",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+app.command("run")(run.run)
+app.command("report")(report.report)
+app.command("doctor")(doctor.doctor)
+app.command("clean")(clean.clean)
+app.add_typer(profiles.app, name="profiles")
+app.add_typer(cluster.app, name="cluster")
+app.add_typer(binaries.app, name="binaries")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"scaletest {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line and exit with one of ``ExitCode``."""
+    try:
+        app()
+    except ScaletestError as error:
+        print(f"scaletest: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"  {error.hint}", file=sys.stderr)
+        sys.exit(int(error.exit_code))
+    except BrokenPipeError:
+        # The reader went away (`scaletest profiles list | head`); nothing is left to say to it.
+        sys.stderr.close()
+        sys.exit(int(ExitCode.PASS))
+    except KeyboardInterrupt:
+        print("scaletest: interrupted", file=sys.stderr)
+        sys.exit(int(ExitCode.INTERRUPTED))
