@@ -1,0 +1,64 @@
+"""``scaletest run``: a profile on a control plane, to its report."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["run"]
+
+
+class Format(enum.StrEnum):
+    """What the report is printed as."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def run(
+    profile: Annotated[str, typer.Argument(help="Built-in profile, or path of a YAML file.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter or any key of the profile; repeatable."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Run directory. [default: results/<UTC time>-<profile>]")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Run on a cluster that `scaletest cluster up` started.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the control plane up after the run.")] = False,
+    binary: Annotated[
+        list[str] | None,
+        typer.Option("--binary", metavar="COMPONENT=PATH", help="Use this binary; repeatable."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the plan, the memory it needs and the time it takes; do nothing.")
+    ] = False,
+    format_: Annotated[Format, typer.Option("--format", help="Report on stdout as text or JSON.")] = Format.TEXT,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Run a profile on a real control plane and report where it stands.
+
+    The exit code is the verdict: 0 pass, 99 an objective failed, 4 invalid measurement, 3 environment, 130 interrupted.
+
+    Examples:  scaletest run smoke   |   scaletest run smoke --set nodes=200   |   scaletest run ./mine.yaml --dry-run
+    """
+    from scaletest.cli import _running
+
+    _running.run_profile(
+        _running.RunRequest(
+            reference=profile,
+            overrides=tuple(set_ or ()),
+            output=output,
+            cluster=cluster,
+            keep=keep,
+            binaries=tuple(binary or ()),
+            dry_run=dry_run,
+            as_json=format_ is Format.JSON,
+            quiet=quiet,
+        )
+    )

@@ -1,0 +1,32 @@
+"""Making a run's directory: ``results/<UTC time>-<profile>/``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scaletest.core.errors import EnvironmentProblem, RunDirectoryError
+
+__all__ = ["create_run_dir", "default_run_dir"]
+
+
+def default_run_dir(results: Path, profile_name: str, now: datetime) -> Path:
+    """Return the directory that a run of ``profile_name`` beginning at ``now`` gets."""
+    return results / f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{profile_name}"
+
+
+def create_run_dir(path: Path) -> Path:
+    """Create an empty run directory. An existing one is never written into."""
+    try:
+        path.mkdir(parents=True)
+        (path / "logs").mkdir()
+    except FileExistsError:
+        raise RunDirectoryError(
+            path, "exists already", hint="Name another with --output, or remove it; nothing was changed."
+        ) from None
+    except NotADirectoryError:
+        raise RunDirectoryError(path, "one of its parents is a file", hint="Name another with --output.") from None
+    except OSError as error:
+        msg = f"{path}: cannot be made: {error.strerror}"
+        raise EnvironmentProblem(msg, hint="Name another with --output.") from error
+    return path

@@ -1,0 +1,223 @@
+"""One run, from a resolved profile to a verdict.
+
+The body of a run (start, phases) is one task; whatever ends it early (a signal, the host guard, a lost
+cluster or driver, an objective with ``abort``) cuts that task, and the same orderly end follows in every
+case: engines stopped, the journal closed with ``run.end``, the verdict written. Nothing is kept in
+memory that is not in the journal already: conditions are evaluated on what is read back from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from scaletest.analysis.evaluate import holds, measure
+from scaletest.analysis.state import RunState
+from scaletest.analysis.verdict import Verdict, judge
+from scaletest.core.errors import ScaletestError
+from scaletest.core.journal import JOURNAL_NAME, JournalFile, JournalReader, Record
+from scaletest.core.rundir import RunInfo, write_run_info
+from scaletest.profile.loading import LoadedProfile
+from scaletest.profile.objectives import parse_objective
+from scaletest.profile.schema import Action, Phase
+from scaletest.runner.cut import Cut, CutReason, on_signals
+from scaletest.runner.engines import Engines
+from scaletest.runner.rundirs import create_run_dir
+
+__all__ = ["RunOptions", "RunResult", "execute"]
+
+_FOLLOW_EVERY_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Where a run goes and how it was asked for."""
+
+    run_dir: Path
+    argv: Sequence[str]
+    host: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run came to."""
+
+    run_dir: Path
+    verdict: Verdict
+
+
+async def execute(
+    loaded: LoadedProfile, options: RunOptions, engines: Engines, on_record: Callable[[Record], None]
+) -> RunResult:
+    """Run a profile and judge it.
+
+    Every record of the journal, whoever wrote it, is handed to ``on_record`` as it appears. Raises
+    ScaletestError when the run could not take place; its directory then says how far it got.
+    """
+    create_run_dir(options.run_dir)
+    clock_origin_s = time.monotonic()
+    info = RunInfo(
+        id=options.run_dir.name,
+        profile=loaded.resolved,
+        provenance={key: str(origin) for key, origin in loaded.provenance.items()},
+        versions={},
+        host=options.host,
+        limits={},
+        argv=list(options.argv),
+        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        clock_origin_s=clock_origin_s,
+    )
+    write_run_info(options.run_dir, info)
+    journal = JournalFile(options.run_dir / JOURNAL_NAME, src="runner", clock_origin_s=clock_origin_s)
+    try:
+        return await _Session(loaded, options, info, engines, journal, on_record).run()
+    finally:
+        journal.close()
+
+
+class _Session:
+    def __init__(
+        self,
+        loaded: LoadedProfile,
+        options: RunOptions,
+        info: RunInfo,
+        engines: Engines,
+        journal: JournalFile,
+        on_record: Callable[[Record], None],
+    ) -> None:
+        self.profile = loaded.profile
+        self.options = options
+        self.info = info
+        self.engines = engines
+        self.journal = journal
+        self.on_record = on_record
+        self.cut = Cut()
+        self.state = RunState()
+        self.reader = JournalReader(journal.path)
+        self.running: set[str] = set()
+
+    async def run(self) -> RunResult:
+        """Run the body, then the end, whatever happened."""
+        self.journal.append("run.start", profile=self.profile.name, argv=list(self.options.argv))
+        undo_signals = on_signals(self._on_signal)
+        follower = asyncio.create_task(self._follow())
+        failure: BaseException | None = None
+        try:
+            await self.cut.guard(asyncio.create_task(self._body()))
+        except BaseException as error:
+            failure = error
+        await self._end(follower, failure)
+        undo_signals()
+        if failure is not None:
+            raise failure
+        verdict = judge(self.info, self.state, broken_lines=self.reader.broken_lines)
+        return RunResult(self.options.run_dir, verdict)
+
+    async def _end(self, follower: asyncio.Task[None], failure: BaseException | None) -> None:
+        await self.engines.stop()
+        self._note_facts()
+        end = self.cut.why or _end_of(failure)
+        self.journal.append("run.end", status=end.status, reason=end.reason)
+        follower.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await follower
+        self._read_back()
+
+    async def _body(self) -> None:
+        await self.engines.start(self.journal, self.cut)
+        self._note_facts()
+        for phase in self.profile.phases:
+            await self._phase(phase)
+        for flow in sorted(self.running):
+            await self._stop_flow(flow)
+
+    async def _phase(self, phase: Phase) -> None:
+        self.journal.append("phase.start", phase=phase.name)
+        reason = "cut"
+        try:
+            for flow in phase.stop:
+                await self._stop_flow(flow)
+            for action in phase.do:
+                await self._act(action)
+            for flow in phase.start:
+                target = await self.engines.start_flow(flow)
+                self.running.add(flow)
+                self.journal.append("flow.start", flow=flow, target=target)
+            reason = await self._wait_for_end(phase)
+        finally:
+            self.journal.append("phase.end", phase=phase.name, reason=reason)
+
+    async def _wait_for_end(self, phase: Phase) -> str:
+        until = None if phase.until is None else parse_objective(phase.until)
+        deadline_s = time.monotonic() + phase.longest_s
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            if until is not None and holds(until, self.state):
+                return "condition"
+            await asyncio.sleep(min(left_s, _FOLLOW_EVERY_S))
+        return "time" if until is None else "at_most"
+
+    async def _stop_flow(self, flow: str) -> None:
+        await self.engines.stop_flow(flow)
+        self.running.discard(flow)
+        self.journal.append("flow.stop", flow=flow)
+
+    async def _act(self, action: Action) -> None:
+        (name,) = action.model_fields_set
+        detail = action.model_dump(exclude_none=True, by_alias=True)[name]
+        self.journal.append("action.start", action=name, detail=detail)
+        began_s = time.monotonic()
+        done, error = "", None
+        try:
+            done = await self.engines.act(action)
+        except ScaletestError as failure:
+            error = failure.message
+        self.journal.append(
+            "action.end",
+            action=name, detail=done, ok=error is None, error=error, duration_s=round(time.monotonic() - began_s, 3),
+        )  # fmt: skip
+
+    async def _follow(self) -> None:
+        while True:
+            self._read_back()
+            self._check_aborts()
+            await asyncio.sleep(_FOLLOW_EVERY_S)
+
+    def _read_back(self) -> None:
+        for record in self.reader.read():
+            self.state.apply(record)
+            self.on_record(record)
+
+    def _check_aborts(self) -> None:
+        elapsed_s = time.monotonic() - self.info.clock_origin_s
+        for spec in self.profile.objectives:
+            if not spec.abort or elapsed_s < spec.delay_s:
+                continue
+            objective = parse_objective(spec.check)
+            measured = measure(self.state, objective.subject)
+            if measured.samples and not objective.holds(measured.value):
+                value = objective.subject.dimension.format(measured.value)
+                self.cut("aborted", f"{objective} does not hold: {value}")
+
+    def _note_facts(self) -> None:
+        self.info = replace(self.info, **self.engines.facts())
+        write_run_info(self.options.run_dir, self.info)
+
+    def _on_signal(self, signum: signal.Signals) -> None:
+        if self.cut.why is None:
+            self.journal.append("note", level="info", text=f"{signum.name}: ending the run; results so far are kept")
+        self.cut("interrupted", signum.name)
+
+
+def _end_of(failure: BaseException | None) -> CutReason:
+    if failure is None:
+        return CutReason("finished", "")
+    if isinstance(failure, ScaletestError):
+        return CutReason("error", failure.message)
+    return CutReason("error", f"{type(failure).__name__}: {failure}")
