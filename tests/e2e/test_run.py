@@ -1,0 +1,194 @@
+"""``scaletest run`` as its users meet it: to the report, interrupted, and killed at bad moments."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scaletest.core.processes import ProcessId
+from tests.e2e.runs import SMALL, Place
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def wait_until(condition: Callable[[], object], timeout_s: float = 90) -> None:
+    deadline_s = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline_s, "waited in vain"
+        time.sleep(0.1)
+
+
+def in_phase(place: Place, phase: str) -> Callable[[], bool]:
+    return lambda: any(r["kind"] == "phase.start" and r["phase"] == phase for r in place.journal())
+
+
+def off_loopback_listeners(pids: list[int]) -> list[str]:
+    """Listening sockets of these processes on any address but loopback."""
+    inodes = set()
+    for pid in pids:
+        for fd in Path(f"/proc/{pid}/fd").glob("*"):
+            try:
+                match = re.fullmatch(r"socket:\[(\d+)\]", str(fd.readlink()))
+            except OSError:
+                continue
+            if match:
+                inodes.add(match[1])
+    bad = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            address, inode = fields[1].split(":")[0], fields[9]
+            loopback = address.endswith("7F") if table == "tcp" else address == "00000000000000000000000001000000"
+            if fields[3] == "0A" and inode in inodes and not loopback:
+                bad.append(line)
+    return bad
+
+
+def test_smoke_passes_and_leaves_nothing_but_its_results(place: Place) -> None:
+    with place.started("run", "smoke", *SMALL, "--output", str(place.run_dir), "--format", "json") as process:
+        wait_until(in_phase(place, "steady"))
+        listening = off_loopback_listeners(list(place.processes()))
+        assert process.wait(timeout=120) == 0, place.said()
+    assert [] == listening
+    assert {} == place.processes()
+
+    report = place.command("report", str(place.run_dir), "--format", "json")
+    assert 0 == report.returncode, report.stderr
+    assert "pass" == json.loads(report.stdout)["verdict"]["verdict"]
+    assert "pass" == json.loads((place.run_dir / "verdict.json").read_text())["verdict"]
+    text = place.command("report", str(place.run_dir)).stdout
+    assert "PASS" in text.upper()
+
+    secrets = [
+        path
+        for path in place.results.rglob("*")
+        if path.is_file() and re.search(rb"PRIVATE KEY|BEGIN CERTIFICATE|eyJhbGciOi", path.read_bytes())
+    ]
+    assert [] == secrets
+
+
+@pytest.mark.parametrize("phase", ["baseline", "rollout", "steady"])
+def test_ctrl_c_keeps_the_results_and_ends_the_control_plane(place: Place, phase: str) -> None:
+    with place.started("run", "smoke", *SMALL, "--output", str(place.run_dir)) as process:
+        wait_until(in_phase(place, phase))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130, place.said()
+    assert {} == place.processes()
+    assert "interrupted" == place.journal()[-1]["status"]
+    report = place.command("report", str(place.run_dir))
+    assert 0 == report.returncode
+    assert "incomplete" in report.stdout.lower()
+
+
+def test_ctrl_c_while_the_control_plane_starts(place: Place) -> None:
+    with place.started("run", "smoke", *SMALL, "--output", str(place.run_dir)) as process:
+        wait_until(lambda: any(r["kind"] == "component.start" for r in place.journal()))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130, place.said()
+    assert {} == place.processes()
+
+
+VICTIMS = ["cli", "driver", "supervisor", "etcd", "kube-apiserver", "kube-scheduler", "kwok-controller"]
+
+
+@pytest.mark.parametrize("victim", VICTIMS)
+def test_kill_9_leaves_no_process_and_loses_nothing_measured(place: Place, victim: str) -> None:
+    with place.started("run", "smoke", *SMALL, "--output", str(place.run_dir)) as process:
+        wait_until(in_phase(place, "rollout"))
+        wait_until(lambda: any(r["kind"] == "process" for r in place.journal()))
+        target = process.pid if victim == "cli" else _pid_of(place, victim)
+        identity = ProcessId.of(target)
+        assert identity is not None
+        assert identity.send(signal.SIGKILL)
+        code = process.wait(timeout=120)
+    if victim == "supervisor":
+        place.command("clean")
+    wait_until(lambda: not place.processes(), timeout_s=20)
+    report = place.command("report", str(place.run_dir), "--format", "json")
+    assert 0 == report.returncode, report.stderr
+    verdict = json.loads(report.stdout)["verdict"]["verdict"]
+    match victim:
+        case "cli":
+            assert (-signal.SIGKILL, "incomplete") == (code, verdict)
+        case "driver":
+            assert (4, "invalid") == (code, verdict)
+        case "supervisor":
+            assert (3, "incomplete") == (code, verdict)
+        case _:
+            exits = [r for r in place.journal() if r["kind"] == "component.exit" and r["component"] == victim]
+            assert exits[0]["signal"] == signal.SIGKILL
+            starts = [r for r in place.journal() if r["kind"] == "component.start" and r["component"] == victim]
+            assert 2 == len(starts)
+
+
+def _pid_of(place: Place, name: str) -> int:
+    samples = [r for r in place.journal() if r["kind"] == "process"]
+    return int(samples[-1]["processes"][name]["pid"])
+
+
+def test_a_run_on_a_kept_cluster_leaves_it_up(place: Place) -> None:
+    up = place.command("cluster", "up", "--name", "shared", "--nodes", "5")
+    assert 0 == up.returncode, up.stderr
+    try:
+        for name in ("one", "two"):
+            done = place.command(
+                "run", "smoke", *SMALL, "--cluster", "shared", "--output", str(place.results / name)
+            )  # fmt: skip
+            assert 0 == done.returncode, done.stdout + done.stderr
+        assert "shared" in place.command("cluster", "status").stdout
+    finally:
+        down = place.command("cluster", "down", "shared")
+    assert 0 == down.returncode, down.stderr
+    assert {} == place.processes()
+
+
+def test_a_dry_run_starts_nothing(place: Place) -> None:
+    done = place.command("run", "smoke", "--dry-run")
+    assert 0 == done.returncode, done.stderr
+    assert "50" in done.stdout
+    assert not place.results.exists()
+    assert {} == place.processes()
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "words"),
+    [
+        (["run", "smok"], 2, "smoke"),
+        (["run", "smoke", "--set", "node=5"], 2, "nodes"),
+        (["run", "smoke", "--set", "kubernetes=1.99"], 2, "1.37"),
+        (["run", "smoke", "--output", "."], 2, "exists already"),
+        (["run", "smoke", "--cluster", "nobody"], 2, "nobody"),
+        (["run", "smoke", "--set", "controlPlane.limits.kube-apiserver.memory=400GiB"], 3, "GiB"),
+        (["report", "nothing-here"], 2, "nothing-here"),
+    ],
+)
+def test_a_mistake_is_one_clear_message(place: Place, argv: list[str], code: int, words: str) -> None:
+    done = place.command(*argv)
+    assert code == done.returncode, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert {} == place.processes()
+
+
+def test_help_is_quick_to_import() -> None:
+    code = (
+        "import sys; from scaletest.cli import main; "
+        "bad = [m for m in ('locust', 'gevent', 'kubernetes', 'aiohttp', 'aetcd', 'grpc') if m in sys.modules]; "
+        "print(bad)"
+    )
+    from tests.e2e.runs import SCALETEST
+
+    done = subprocess.run([SCALETEST[0], "-c", code], capture_output=True, text=True, check=True)
+    assert "[]" == done.stdout.strip()
