@@ -6,13 +6,29 @@ YAML keys are camelCase; Python names carry the unit that a value has after pars
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+import re
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from scaletest.core import units
 from scaletest.core.resources import parse_resource
+from scaletest.profile.forms import (
+    CapBytes,
+    DurationS,
+    KubeName,
+    LabelKey,
+    LabelValue,
+    Name,
+    ObjectBytes,
+    PodBytes,
+    PositiveDurationS,
+    PositiveRatePerS,
+    Quantity,
+    Share,
+    StepLabel,
+    Version,
+)
 from scaletest.profile.objectives import parse_objective
 
 __all__ = [
@@ -44,47 +60,28 @@ COMPONENTS: tuple[ComponentName, ...] = (
 )  # fmt: skip
 
 
-def _unit(parse: Any, form: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    return BeforeValidator(parse), WithJsonSchema({"type": "string", "format": form})
-
-
-DurationS = Annotated[float, *_unit(units.parse_duration_s, "duration")]
-SizeBytes = Annotated[int, *_unit(units.parse_bytes, "size")]
-RatePerS = Annotated[float, *_unit(units.parse_rate_per_s, "rate")]
-Share = Annotated[float, *_unit(units.parse_share, "share")]
-
-Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?$")]
-
-
-def _positive(value: float) -> float:
-    if value <= 0:
-        msg = "must be more than 0"
-        raise ValueError(msg)
-    return value
-
-
 class Model(BaseModel):
-    """Base of all parts: frozen, camelCase, unknown keys refused."""
+    """Base of all parts: frozen, camelCase, unknown keys refused, nothing coerced (``"50"`` is no number)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
 
 
 class LimitSpec(Model):
     """Memory and CPU limits of one component."""
 
-    memory_bytes: SizeBytes | None = Field(
+    memory_bytes: CapBytes | None = Field(
         None, alias="memory", description="Memory cap; the component is killed at it and restarted. Default: by host."
     )
-    cpu_cores: float | None = Field(None, alias="cpu", gt=0, description="CPU quota in cores. Default: by host.")
+    cpu_cores: float | None = Field(
+        None, alias="cpu", ge=0.01, le=1_024, description="CPU quota in cores. Default: by host."
+    )
 
 
 class ControlPlaneSpec(Model):
     """The control plane under test."""
 
-    kubernetes: str = Field(
-        "1.37", pattern=r"^v?\d+\.\d+(\.\d+)?$", description="Kubernetes version; a minor resolves to a pinned patch."
-    )
-    etcd: str = Field("3.6", pattern=r"^v?\d+\.\d+(\.\d+)?$", description="etcd version, resolved likewise.")
+    kubernetes: Version = Field("1.37", description="Kubernetes version; a minor resolves to a pinned patch.")
+    etcd: Version = Field("3.6", description="etcd version, resolved likewise.")
     api_servers: int = Field(1, ge=1, le=1, description="Number of API servers.")
     heartbeat_factor: Literal["auto"] | Annotated[int, Field(ge=1, le=60)] = Field(
         "auto",
@@ -104,21 +101,15 @@ class ControlPlaneSpec(Model):
         default_factory=dict, description="Extra environment variables by component (GOGC, GOMEMLIMIT)."
     )
 
-    @field_validator("kubernetes", "etcd", mode="before")
-    @classmethod
-    def _version_is_text(cls, value: object) -> object:
-        if isinstance(value, float | int) and not isinstance(value, bool):
-            msg = f'put the version in quotes: "{value}" (YAML reads 1.30 as the number 1.3)'
-            raise ValueError(msg)
-        return value
-
 
 class Taint(Model):
     """A node taint."""
 
-    key: str
-    value: str = ""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    key: LabelKey = Field(description="Key of the taint.")
+    value: LabelValue = Field("", description="Value of the taint.")
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = Field(
+        description="What it does to pods that do not tolerate it."
+    )
 
 
 class PoolSpec(Model):
@@ -127,12 +118,12 @@ class PoolSpec(Model):
     name: Name = Field(description="Node names are NAME-00000 and so on.")
     nodes: int = Field(ge=0, le=100_000, description="Number of nodes.")
     pods_per_node: int = Field(0, ge=0, le=1_000, description="Running pods on every node.")
-    pod_bytes: SizeBytes = Field(
+    pod_bytes: PodBytes = Field(
         3_100, alias="podSize", description="JSON size of one pod, reached by padding an annotation."
     )
-    labels: dict[str, str] = Field(default_factory=dict, description="Labels of every node.")
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict, description="Labels of every node.")
     taints: list[Taint] = Field(default_factory=list, description="Taints of every node.")
-    resources: dict[str, str | int] = Field(
+    resources: dict[LabelKey, Quantity] = Field(
         default_factory=dict, description="Capacity beside or instead of cpu 32, memory 256Gi, pods 110."
     )
 
@@ -140,15 +131,15 @@ class PoolSpec(Model):
 class ServicesSpec(Model):
     """Headless Services, each with one EndpointSlice."""
 
-    count: int = Field(ge=0, le=100_000)
+    count: int = Field(ge=0, le=100_000, description="Number of Services.")
     endpoints: int = Field(10, ge=0, le=1_000, description="Endpoints in each slice.")
 
 
 class ObjectsSpec(Model):
     """Objects of one kind."""
 
-    count: int = Field(ge=0, le=1_000_000)
-    size_bytes: SizeBytes = Field(1_000, alias="size", description="JSON size of one object, about.")
+    count: int = Field(ge=0, le=1_000_000, description="Number of objects.")
+    size_bytes: ObjectBytes = Field(1_000, alias="size", description="JSON size of one object, about.")
 
 
 class FleetSpec(Model):
@@ -164,14 +155,6 @@ class FleetSpec(Model):
     secrets: ObjectsSpec | None = Field(None, description="Secrets.")
     events: ObjectsSpec | None = Field(None, description="Events (without the API server's one-hour lease).")
     custom_resources: ObjectsSpec | None = Field(None, description="Objects of the CRD widgets.scaletest.dev.")
-
-    @model_validator(mode="after")
-    def _pool_names_differ(self) -> Self:
-        names = [pool.name for pool in self.pools]
-        if len(set(names)) != len(names):
-            msg = f"pool names must differ: {', '.join(names)}"
-            raise ValueError(msg)
-        return self
 
     @property
     def node_count(self) -> int:
@@ -193,9 +176,9 @@ class StepSpec(Model):
     list_: str | None = Field(None, alias="list", description="Resource (`pods`, `apps/v1/daemonsets`) or `/path`.")
     get: str | None = Field(None, description="Resource (with `name`) or `/path`.")
     watch: str | None = Field(None, description="Resource or `/path`; kept on a second connection.")
-    label: str | None = Field(None, description="Name of the step in reports; default: verb and resource.")
-    namespace: str | None = Field(None, description="Namespace; none: the whole cluster.")
-    name: str | None = Field(None, description="Object to GET.")
+    label: StepLabel | None = Field(None, description="Name of the step in reports; default: verb and resource.")
+    namespace: KubeName | None = Field(None, description="Namespace; none: the whole cluster.")
+    name: KubeName | None = Field(None, description="Object to GET.")
     consistency: Literal["any", "exact", "quorum"] = Field(
         "any",
         description=(
@@ -204,13 +187,15 @@ class StepSpec(Model):
         ),
     )
     field_selector: str | None = Field(None, description="For example `spec.nodeName={node}`.")
-    label_selector: str | None = Field(None)
+    label_selector: str | None = Field(None, description="For example `app in (dns, proxy)`.")
     limit: int | None = Field(None, ge=1, description="Page size of a LIST; `continue` is followed to the end.")
     accept: Literal["json", "protobuf"] = Field("json", description="Encoding asked for.")
     gzip: bool = Field(False, description="Whether the client accepts gzip.")
-    every_s: DurationS | None = Field(None, alias="every", description="Repeat period; none: once, after connecting.")
+    every_s: PositiveDurationS | None = Field(
+        None, alias="every", description="Repeat period; none: once, after connecting."
+    )
     jitter: Share = Field(0.0, description="Every period is drawn from period × (1 ± jitter).")
-    timeout_s: DurationS = Field(60.0, alias="timeout", description="Client time-out of one request.")
+    timeout_s: PositiveDurationS = Field(60.0, alias="timeout", description="Client time-out of one request.")
 
     @model_validator(mode="after")
     def _one_verb(self) -> Self:
@@ -218,20 +203,28 @@ class StepSpec(Model):
         if len(given) != 1:
             msg = "a step has exactly one of list, get, watch"
             raise ValueError(msg)
-        if not self.target.startswith("/"):
+        for wrong, message in self._misfits():
+            if wrong:
+                raise ValueError(message)
+        if not self.is_path:
             parse_resource(self.target)
-        if self.get is not None and not self.get.startswith("/") and self.name is None:
-            msg = "get of a resource needs a name"
-            raise ValueError(msg)
-        if self.limit is not None and self.list_ is None:
-            msg = "limit goes with list"
-            raise ValueError(msg)
-        if self.every_s is not None and self.watch is not None:
-            msg = "a watch stays open: it has no every"
-            raise ValueError(msg)
-        if self.every_s is not None:
-            _positive(self.every_s)
         return self
+
+    def _misfits(self) -> list[tuple[bool, str]]:
+        selects = self.field_selector is not None or self.label_selector is not None
+        return [
+            (self.get is not None and not self.is_path and self.name is None, "get of a resource needs a name"),
+            (self.name is not None and self.get is None, "name goes with get"),
+            (
+                self.is_path and (self.namespace is not None or self.name is not None),
+                "a path has its own namespace and name",
+            ),
+            (self.limit is not None and self.list_ is None, "limit goes with list"),
+            (self.get is not None and selects, "a selector goes with list or watch"),
+            (self.get is not None and self.consistency == "exact", "consistency exact goes with list or watch"),
+            (self.watch is not None and self.every_s is not None, "a watch stays open: it has no every"),
+            (self.every_s is None and self.jitter > 0, "jitter goes with every"),
+        ]
 
     @property
     def verb(self) -> Literal["list", "get", "watch"]:
@@ -244,28 +237,40 @@ class StepSpec(Model):
         return self.list_ or self.get or self.watch or ""
 
     @property
+    def is_path(self) -> bool:
+        """Whether the target is a URL path and not a resource."""
+        return self.target.startswith("/")
+
+    @property
     def title(self) -> str:
-        """Name in journals and reports; without dots, so that objectives can name it."""
-        return (self.label or f"{self.verb}-{self.target.strip('/').split('/')[-1]}").replace(".", "-")
+        """Name in journals and reports; letters, digits, - and _ only, so that objectives can name it."""
+        return self.label or re.sub(r"[^A-Za-z0-9_-]+", "-", f"{self.verb}-{self.target.strip('/').split('/')[-1]}")
 
 
 class BackoffSpec(Model):
     """What an agent does after a failed request: client-go's reflector back-off."""
 
-    first_s: DurationS = Field(0.8, alias="first", description="First wait.")
-    most_s: DurationS = Field(30.0, alias="most", description="Longest wait.")
-    factor: float = Field(2.0, ge=1.0, description="Growth from wait to wait.")
-    jitter: float = Field(1.0, ge=0.0, description="A wait is drawn from wait × (1 to 1 + jitter).")
+    first_s: PositiveDurationS = Field(0.8, alias="first", description="First wait.")
+    most_s: PositiveDurationS = Field(30.0, alias="most", description="Longest wait.")
+    factor: float = Field(2.0, ge=1.0, le=100.0, description="Growth from wait to wait.")
+    jitter: float = Field(1.0, ge=0.0, le=100.0, description="A wait is drawn from wait × (1 to 1 + jitter).")
     honor_retry_after: bool = Field(
         True, description="Whether a 429 or 5xx with Retry-After is first retried up to 10 times, as client-go does."
     )
+
+    @model_validator(mode="after")
+    def _first_before_most(self) -> Self:
+        if self.first_s > self.most_s:
+            msg = "first must not be longer than most"
+            raise ValueError(msg)
+        return self
 
 
 class ClientLimitSpec(Model):
     """A client-side rate limit, as client-go's token bucket."""
 
-    qps: float = Field(gt=0)
-    burst: int = Field(ge=1)
+    qps: float = Field(ge=0.001, le=1e6, description="Requests per second, on average.")
+    burst: int = Field(ge=1, le=1_000_000, description="Requests that may follow each other at once.")
 
 
 class AgentsSpec(Model):
@@ -273,14 +278,13 @@ class AgentsSpec(Model):
 
     per_node: int | None = Field(None, ge=1, le=100, description="Agents on every node of the fleet.")
     count: int | None = Field(None, ge=1, le=200_000, description="Number of agents, when not by node.")
-    rollout_per_s: RatePerS = Field(alias="rollout", description="Agents started per second, evenly spaced.")
+    rollout_per_s: PositiveRatePerS = Field(alias="rollout", description="Agents started per second, evenly spaced.")
 
     @model_validator(mode="after")
     def _count_or_per_node(self) -> Self:
         if (self.per_node is None) == (self.count is None):
             msg = "agents take exactly one of perNode, count"
             raise ValueError(msg)
-        _positive(self.rollout_per_s)
         return self
 
     def total(self, nodes: int) -> int:
@@ -291,9 +295,9 @@ class AgentsSpec(Model):
 class LocustfileSpec(Model):
     """A user's own locustfile."""
 
-    path: str = Field(description="Locustfile, relative to the profile.")
+    path: str = Field(min_length=1, description="Locustfile, relative to the profile.")
     users: int = Field(ge=1, le=100_000, description="Number of Locust users.")
-    spawn_per_s: RatePerS = Field(alias="spawn", description="Users started per second.")
+    spawn_per_s: PositiveRatePerS = Field(alias="spawn", description="Users started per second.")
 
 
 class FlowSpec(Model):
@@ -325,6 +329,9 @@ class FlowSpec(Model):
         if self.agents is not None and not self.steps:
             msg = "agents need at least one step"
             raise ValueError(msg)
+        if self.locustfile is not None and (self.steps or self.limit is not None):
+            msg = "a locustfile makes its own requests: steps and limit go with agents"
+            raise ValueError(msg)
         titles = [step.title for step in self.steps]
         if len(set(titles)) != len(titles):
             msg = f"steps must differ in name: give a label ({', '.join(titles)})"
@@ -337,7 +344,7 @@ def check_identity(value: str) -> str:
     kind, _, account = value.partition(":")
     if value in {"system:masters", "admin", "on-call", "node"}:
         return value
-    if kind == "serviceAccount" and account.count("/") == 1 and all(account.split("/")):
+    if kind == "serviceAccount" and re.fullmatch(r"[a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*", account):
         return value
     msg = f"{value!r} is no identity: use system:masters, admin, on-call, node or serviceAccount:NAMESPACE/NAME"
     raise ValueError(msg)
@@ -348,9 +355,11 @@ class ProbeSpec(Model):
 
     get: str | None = Field(None, description="Resource or `/path` that operators ask for.")
     node_readiness: Literal[True] | None = Field(None, description="Count Ready nodes (system:masters, table form).")
-    namespace: str | None = Field(None, description="Namespace of the resource.")
-    every_s: DurationS = Field(1.0, alias="every", description="Period.")
-    timeout_s: DurationS = Field(20.0, alias="timeout", description="No 2xx within this time is no good answer.")
+    namespace: KubeName | None = Field(None, description="Namespace of the resource.")
+    every_s: PositiveDurationS = Field(1.0, alias="every", description="Period.")
+    timeout_s: PositiveDurationS = Field(
+        20.0, alias="timeout", description="No 2xx within this time is no good answer."
+    )
     identities: list[str] = Field(default_factory=lambda: ["system:masters"], min_length=1, description="Who asks.")
 
     @field_validator("identities")
@@ -360,6 +369,9 @@ class ProbeSpec(Model):
             if check_identity(identity) == "node":
                 msg = "a probe cannot be a node"
                 raise ValueError(msg)
+        if len(set(value)) != len(value):
+            msg = f"the identities must differ: {', '.join(value)}"
+            raise ValueError(msg)
         return value
 
     @model_validator(mode="after")
@@ -367,10 +379,15 @@ class ProbeSpec(Model):
         if (self.get is None) == (self.node_readiness is None):
             msg = "a probe has exactly one of get, nodeReadiness"
             raise ValueError(msg)
-        if self.get is not None and not self.get.startswith("/"):
+        if self.get is None and (self.namespace is not None or self.identities != ["system:masters"]):
+            msg = "nodeReadiness asks for all nodes as system:masters: it takes no namespace and no identities"
+            raise ValueError(msg)
+        if self.get is not None and self.get.startswith("/"):
+            if self.namespace is not None:
+                msg = "a path has its own namespace"
+                raise ValueError(msg)
+        elif self.get is not None:
             parse_resource(self.get)
-        _positive(self.every_s)
-        _positive(self.timeout_s)
         return self
 
 
@@ -378,7 +395,7 @@ class ResizeAction(Model):
     """A change of a pool's size."""
 
     pool: Name = Field(description="Pool to change.")
-    by: int = Field(ge=1, description="Number of nodes.")
+    by: int = Field(ge=1, le=100_000, description="Number of nodes.")
 
 
 class Action(Model):
@@ -398,10 +415,10 @@ class Action(Model):
 class Phase(Model):
     """A named span of the run; ends by time (``for``) or by condition (``until``, at most ``atMost``)."""
 
-    name: Name
+    name: Name = Field(description="Name of the phase.")
     for_s: DurationS | None = Field(None, alias="for", description="Length.")
     until: str | None = Field(None, description="Condition that ends the phase, written as an objective.")
-    at_most_s: DurationS | None = Field(None, alias="atMost", description="Longest time to wait for `until`.")
+    at_most_s: PositiveDurationS | None = Field(None, alias="atMost", description="Longest time to wait for `until`.")
     start: list[Name] = Field(default_factory=list, description="Flows to start.")
     stop: list[Name] = Field(default_factory=list, description="Flows to stop.")
     do: list[Action] = Field(default_factory=list, description="Actions, in order, before the clock of the phase.")
@@ -447,35 +464,39 @@ class ObjectiveSpec(Model):
         parse_objective(value)
         return value
 
+    @model_validator(mode="after")
+    def _delay_with_abort(self) -> Self:
+        if self.delay_s > 0 and not self.abort:
+            msg = "delay goes with abort: true"
+            raise ValueError(msg)
+        return self
+
 
 class ObserveSpec(Model):
     """How often the control plane and the host are looked at."""
 
-    metrics_every_s: DurationS = Field(5.0, alias="metricsEvery", description="Period of /metrics scrapes.")
-    processes_every_s: DurationS = Field(1.0, alias="processesEvery", description="Period of process samples.")
-
-    @field_validator("metrics_every_s", "processes_every_s")
-    @classmethod
-    def _more_than_zero(cls, value: float) -> float:
-        return _positive(value)
+    metrics_every_s: PositiveDurationS = Field(5.0, alias="metricsEvery", description="Period of /metrics scrapes.")
+    processes_every_s: PositiveDurationS = Field(1.0, alias="processesEvery", description="Period of process samples.")
 
 
 class Profile(Model):
     """A profile: control plane, fleet, flows, probes, phases, objectives."""
 
     name: Name = Field(description="Name of the profile.")
-    summary: str = Field(description="One or two sentences: what it shows.")
+    summary: str = Field(min_length=1, description="One or two sentences: what it shows.")
     parameters: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="Values that `--set NAME=VALUE` may change; used elsewhere as `{NAME}`."
     )
-    control_plane: ControlPlaneSpec = Field(default_factory=ControlPlaneSpec)
-    fleet: FleetSpec = Field(default_factory=FleetSpec)
+    control_plane: ControlPlaneSpec = Field(
+        default_factory=ControlPlaneSpec, description="The control plane under test."
+    )
+    fleet: FleetSpec = Field(default_factory=FleetSpec, description="What stands in the cluster.")
     flows: dict[Name, FlowSpec] = Field(default_factory=dict, description="Flows by name.")
     probes: dict[Name, ProbeSpec] = Field(default_factory=dict, description="Probes by name.")
     phases: list[Phase] = Field(min_length=1, description="Phases, in order.")
     slo: dict[str, str] = Field(default_factory=dict, description="Thresholds drawn on the timeline, by name.")
     objectives: list[ObjectiveSpec] = Field(min_length=1, description="What decides the verdict.")
-    observe: ObserveSpec = Field(default_factory=ObserveSpec)
+    observe: ObserveSpec = Field(default_factory=ObserveSpec, description="How often things are looked at.")
 
     @field_validator("slo")
     @classmethod

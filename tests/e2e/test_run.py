@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.core.processes import ProcessId
-from tests.e2e.runs import SMALL, Place
+from tests.e2e.runs import SCALETEST, SMALL, Place
 
 pytestmark = pytest.mark.e2e
 
@@ -188,7 +188,6 @@ def test_help_is_quick_to_import() -> None:
         "bad = [m for m in ('locust', 'gevent', 'kubernetes', 'aiohttp', 'aetcd', 'grpc') if m in sys.modules]; "
         "print(bad)"
     )
-    from tests.e2e.runs import SCALETEST
 
     done = subprocess.run([SCALETEST[0], "-c", code], capture_output=True, text=True, check=True)
     assert "[]" == done.stdout.strip()
