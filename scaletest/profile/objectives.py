@@ -23,7 +23,9 @@ from typing import Final
 
 from scaletest.core import units
 
-__all__ = ["MEASURES", "Dimension", "Objective", "Subject", "parse_objective"]
+__all__ = ["MEANINGS", "MEASURES", "Dimension", "Objective", "Subject", "parse_objective"]
+
+_COUNT = re.compile(r"[0-9][0-9_]{0,17}(\.[0-9]{1,17})?")
 
 
 class Dimension(enum.Enum):
@@ -47,11 +49,10 @@ class Dimension(enum.Enum):
             case Dimension.RATE:
                 return units.parse_rate_per_s(text)
             case Dimension.COUNT:
-                try:
-                    return float(text.replace("_", ""))
-                except ValueError:
-                    msg = f"{text!r} is not a number"
-                    raise ValueError(msg) from None
+                if not _COUNT.fullmatch(text):
+                    msg = f"{text!r} is not a number: write 50, 20_000 or 0.5"
+                    raise ValueError(msg)
+                return float(text.replace("_", ""))
 
     def format(self, value: float) -> str:
         """Format a value of this dimension for people."""
@@ -111,6 +112,56 @@ MEASURES: Final[dict[str, dict[str, Dimension]]] = {
 }
 """Measures by scope. Extremes are over the time span looked at: memory its maximum, available memory its
 minimum, ``ready`` and ``started`` the latest value."""
+
+MEANINGS: Final[dict[str, dict[str, str]]] = {
+    "flow": {
+        "p50": "latency of 2xx answers, from the start of a request to the last byte of its body; `p90`, `p95`, `p99`, "
+        "`p999`, `max` and `mean` likewise",
+        "error_rate": "share of requests without a 2xx answer",
+        "rate": "requests finished per second, over the time that the flow ran",
+        "requests": "requests finished",
+        "errors": "requests without a 2xx answer",
+        "bytes": "bytes of bodies received",
+        "started": "agents started and not stopped since (latest)",
+        "connected": "agents that hold a connection (latest)",
+    },
+    "probe": {
+        "p50": "latency of good answers (2xx within the time-out), over all servers and identities unless one is named; "
+        "`p90` … `mean` likewise",
+        "success_rate": "share of good answers",
+        "locked_out": "longest time without a good answer",
+        "observations": "requests made",
+        "ready": "nodes that are Ready (latest; `nodeReadiness` only)",
+        "not_ready": "nodes that are not Ready (latest; `nodeReadiness` only)",
+    },
+    "component": {
+        "memory": "largest resident memory",
+        "cpu": "largest CPU use between two samples, in cores",
+        "restarts": "restarts",
+        "oom_kills": "kills at the memory cap",
+    },
+    "generator": {
+        "lag_p99": "how late the load driver's event loop wakes up",
+        "cpu": "largest CPU use of the driver's process tree, in cores",
+        "memory": "largest resident memory of the driver's process tree",
+        "unread_share": "largest share of sockets with bytes waiting that the driver has not read",
+    },
+    "host": {
+        "available_memory": "smallest available memory of the host",
+        "cpu_idle": "smallest idle share of the host's CPU between two samples",
+    },
+    "apf": {
+        "rejected": "requests that API Priority and Fairness rejected at this level",
+        "queued": "largest number of requests in the level's queues",
+        "seats": "largest number of seats in use",
+    },
+    "etcd": {
+        "fsync_p99": "time of a write-ahead log fsync",
+        "commit_p99": "time of a backend commit",
+        "db_size": "largest size of the database",
+    },
+}
+"""What each measure means, for the profile reference; latency quantiles stand under ``p50``."""
 
 _NAMED_SCOPES: Final = {"flow": (1, 2), "probe": (1, 1), "component": (1, 1), "apf": (1, 1)}
 

@@ -16,6 +16,8 @@ from scaletest.core.resources import parse_resource
 from scaletest.profile.forms import (
     CapBytes,
     DurationS,
+    EnvName,
+    FlagName,
     KubeName,
     LabelKey,
     LabelValue,
@@ -94,10 +96,10 @@ class ControlPlaneSpec(Model):
         "auto", description="What enforces memory caps: control groups, or a watchdog that kills at the cap."
     )
     limits: dict[ComponentName, LimitSpec] = Field(default_factory=dict, description="Limits by component.")
-    args: dict[ComponentName, dict[str, str | int | bool]] = Field(
+    args: dict[ComponentName, dict[FlagName, str | int | bool]] = Field(
         default_factory=dict, description="Extra command-line flags by component, without the leading dashes."
     )
-    env: dict[ComponentName, dict[str, str]] = Field(
+    env: dict[ComponentName, dict[EnvName, str]] = Field(
         default_factory=dict, description="Extra environment variables by component (GOGC, GOMEMLIMIT)."
     )
 
