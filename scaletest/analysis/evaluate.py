@@ -1,0 +1,311 @@
+"""Measure what an objective or a condition is about.
+
+Every measure of ``scaletest.profile.objectives.MEASURES`` is defined here, over a span:
+
+- ``flow``: quantiles are of good (2xx) answers; failures count in ``error_rate``. Without a step, all steps are merged.
+  ``rate`` is requests per second of the time that the flow ran. ``started`` and ``connected`` are the latest values.
+- ``probe``: a failed observation is infinitely long in quantiles and ``max``; ``mean`` is of good answers. ``locked_out``
+  is the longest time locked out. Without an identity, the worst of all identities. With several API servers, the best
+  server for each identity. ``ready`` and ``not_ready`` are the latest counts.
+- ``component``: ``memory`` the largest resident set, ``cpu`` mean cores, ``restarts`` and ``oom_kills`` counts.
+- ``generator``: ``lag_p99`` of the driver's event loop, ``cpu`` mean cores of the driver, ``memory`` its largest resident set,
+  ``unread_share`` the highest share of sockets with unread bytes that lasted 10 s.
+- ``host``: ``available_memory`` the least, ``cpu_idle`` the mean share.
+- ``apf``: ``rejected`` the sum, ``queued`` and ``seats`` (in use, of one server) the most.
+- ``etcd``: ``fsync_p99`` and ``commit_p99`` from its own histograms, ``db_size`` the largest.
+
+Without a span, the measured time counts: from the first phase to the end of the last. What was never measured is NaN, and meets
+no objective.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scaletest.analysis.components import ComponentSeries
+from scaletest.analysis.flows import FlowSeries, StepTotals
+from scaletest.analysis.lockouts import Observation, clip, intersect, latency_quantile, lockouts, longest_s
+from scaletest.analysis.series import EVER, Span, contains, sustained
+from scaletest.analysis.state import RunState
+from scaletest.profile.objectives import Objective, Subject
+
+__all__ = ["SUSTAINED_S", "Measured", "ObjectiveResult", "check", "holds", "lockouts_of", "measure"]
+
+SUSTAINED_S: Final = 10.0
+"""A level counts as sustained when it lasted so long: two of the 5 s periods in which /metrics are read."""
+
+_QUANTILES: Final = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A value in base units (seconds, fraction, bytes, per second, count), and what it rests on."""
+
+    value: float
+    """NaN when never measured; infinite for a probe that got no good answer."""
+    samples: int
+    """Requests, observations or samples behind the value."""
+    why_nan: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectiveResult:
+    """An objective, what was measured, and whether it holds."""
+
+    text: str
+    objective: Objective | None
+    """None when this version of scaletest does not understand the text."""
+    measured: Measured
+    holds: bool
+
+
+def measure(state: RunState, subject: Subject, span: Span | None = None) -> Measured:
+    """Measure a subject over a span, or over the measured time of the run."""
+    return _SCOPES[subject.scope](state, subject, span)
+
+
+def holds(objective: Objective, state: RunState, span: Span | None = None) -> bool:
+    """Whether an objective holds over a span; what was never measured does not."""
+    return objective.holds(measure(state, objective.subject, span).value)
+
+
+def check(text: str, objective: Objective | None, state: RunState) -> ObjectiveResult:
+    """Measure an objective over the run."""
+    if objective is None:
+        return ObjectiveResult(text, None, _never("not understood by this version of scaletest"), holds=False)
+    measured = measure(state, objective.subject)
+    return ObjectiveResult(str(objective), objective, measured, objective.holds(measured.value))
+
+
+def _never(why: str) -> Measured:
+    return Measured(math.nan, 0, why)
+
+
+def _of(value: float, samples: int, why_nan: str) -> Measured:
+    return _never(why_nan) if math.isnan(value) else Measured(float(value), samples)
+
+
+def _known(names: Sequence[str]) -> str:
+    return f"measured were: {', '.join(sorted(names))}" if names else "none was measured"
+
+
+def _flow(state: RunState, subject: Subject, span: Span | None) -> Measured:
+    series = state.flows.get(subject.name or "")
+    if series is None:
+        return _never(f"flow {subject.name} did nothing in this run; {_known(list(state.flows))}")
+    # Flows run in phases only, and their last interval may come after the end of the last phase.
+    span = span or EVER
+    if subject.measure in {"started", "connected"}:
+        return _flow_gauge(series, subject, span)
+    totals = series.totals(span)
+    step = totals.step(subject.step)
+    if step is None:
+        if subject.step and totals.steps:
+            return _never(f"no step {subject.step} in flow {subject.name}; {_known(list(totals.steps))}")
+        return _never(f"flow {subject.name} did nothing in this time")
+    return _step(step, totals.covered_s, subject.measure)
+
+
+def _step(step: StepTotals, covered_s: float, measure_name: str) -> Measured:
+    requests, latency = step.requests, step.latency_us
+    if measure_name in _QUANTILES:
+        return _of(latency.quantile(_QUANTILES[measure_name]) / 1e6, latency.count, "no good answer")
+    if measure_name == "mean":
+        return _of(latency.mean / 1e6, latency.count, "no good answer")
+    values = {
+        "requests": float(requests),
+        "errors": float(step.failed),
+        "error_rate": step.failed / requests if requests else math.nan,
+        "rate": requests / covered_s if covered_s else math.nan,
+        "bytes": float(step.bytes),
+    }
+    return _of(values[measure_name], requests, "no request ended in this time")
+
+
+def _flow_gauge(series: FlowSeries, subject: Subject, span: Span) -> Measured:
+    latest = series.latest(span)
+    if latest is None:
+        return _never(f"flow {subject.name} reported nothing in this time")
+    return Measured(float(latest.started if subject.measure == "started" else latest.connected), 1)
+
+
+def _probe(state: RunState, subject: Subject, span: Span | None) -> Measured:
+    span = span or state.measured
+    name = subject.name or ""
+    if name not in state.probes:
+        return _never(f"probe {name} observed nothing in this run; {_known(list(state.probes))}")
+    if subject.measure in {"ready", "not_ready"}:
+        return _node_count(state, subject, span)
+    identities = {identity for identity, _ in state.probes[name]}
+    if subject.identity is not None:
+        if subject.identity not in identities:
+            return _never(f"probe {name} did not ask as {subject.identity}; {_known(list(identities))}")
+        identities = {subject.identity}
+    each = [_identity(state, name, identity, subject.measure, span) for identity in sorted(identities)]
+    unmeasured = next((item for item in each if math.isnan(item.value)), None)
+    return unmeasured or _worst(subject.measure, each)
+
+
+def _node_count(state: RunState, subject: Subject, span: Span) -> Measured:
+    counts = [item for item in state.node_counts.get(subject.name or "", ()) if contains(span, item.sent_s)]
+    if not counts:
+        return _never(f"probe {subject.name} counted no nodes in this time")
+    latest = max(counts, key=lambda item: item.sent_s)
+    return Measured(float(latest.ready if subject.measure == "ready" else latest.not_ready), len(counts))
+
+
+def _worst(measure_name: str, each: Sequence[Measured]) -> Measured:
+    if measure_name in {"success_rate", "observations"}:
+        return min(each, key=lambda item: item.value)
+    return max(each, key=lambda item: item.value)
+
+
+def _best(measure_name: str, each: Sequence[Measured]) -> Measured:
+    if measure_name in {"success_rate", "observations"}:
+        return max(each, key=lambda item: item.value)
+    return min(each, key=lambda item: item.value)
+
+
+def _identity(state: RunState, probe: str, identity: str, measure_name: str, span: Span) -> Measured:
+    servers = {
+        server: [item for item in observations if contains(span, item.sent_s)]
+        for (of_identity, server), observations in state.probes[probe].items()
+        if of_identity == identity
+    }
+    if measure_name == "locked_out":
+        if not any(servers.values()):
+            return _never(f"probe {probe} as {identity} observed nothing in this time")
+        value = longest_s(lockouts_of(state, probe, identity, span))
+        return Measured(value, max(len(items) for items in servers.values()))
+    each = [_observations(items, measure_name) for items in servers.values()]
+    measured = [item for item in each if not math.isnan(item.value)]
+    return _best(measure_name, measured) if measured else each[0]
+
+
+def _observations(observations: Sequence[Observation], measure_name: str) -> Measured:
+    count = len(observations)
+    if not count:
+        return _never("observed nothing in this time")
+    good_s = [item.latency_s for item in observations if item.ok]
+    match measure_name:
+        case "observations":
+            return Measured(float(count), count)
+        case "success_rate":
+            return Measured(len(good_s) / count, count)
+        case "mean":
+            return _of(sum(good_s) / len(good_s) if good_s else math.nan, len(good_s), "no good answer")
+        case quantile:
+            return Measured(latency_quantile(observations, _QUANTILES[quantile]), count)
+
+
+def lockouts_of(state: RunState, probe: str, identity: str, span: Span | None = None) -> list[Span]:
+    """Return the spans in which every API server locked an identity out, as far as they lie within a span."""
+    span = span or state.measured
+    until_s = min(state.end_s, span[1])
+    by_server = [
+        lockouts(observations, until_s)
+        for (of_identity, _), observations in sorted(state.probes.get(probe, {}).items())
+        if of_identity == identity
+    ]
+    common = by_server[0] if by_server else []
+    for spans in by_server[1:]:
+        common = intersect(common, spans)
+    return clip(common, span)
+
+
+def _component(state: RunState, subject: Subject, span: Span | None) -> Measured:
+    span = span or state.measured
+    component = state.components.get(subject.name or "")
+    if component is None:
+        return _never(f"no component {subject.name} in this run; {_known(list(state.components))}")
+    samples = len(component.process.within(span))
+    match subject.measure:
+        case "memory":
+            return _of(component.most_memory_bytes(span), samples, f"memory of {subject.name} was not sampled")
+        case "cpu":
+            return _of(
+                component.process.mean_cores(span), samples, f"CPU of {subject.name} was sampled less than twice"
+            )
+        case _:
+            return _component_count(component, subject, span, samples)
+
+
+def _component_count(component: ComponentSeries, subject: Subject, span: Span, samples: int) -> Measured:
+    count = component.restarts(span) if subject.measure == "restarts" else component.oom_kills(span)
+    if not samples and not count:
+        return _never(f"{subject.name} was not watched in this time")
+    return Measured(float(count), max(samples, count))
+
+
+def _generator(state: RunState, subject: Subject, span: Span | None) -> Measured:
+    span = span or state.measured
+    samples = [item for item in state.generator if contains(span, item.t_s)]
+    if not samples:
+        return _never("the load driver reported nothing in this time")
+    process = state.generator_process
+    match subject.measure:
+        case "lag_p99":
+            lag = state.lag_us(span)
+            return _of(lag.quantile(0.99) / 1e6, lag.count, "the load driver reported no event-loop lag")
+        case "cpu":
+            return _of(process.mean_cores(span), len(samples), "CPU of the load driver was sampled less than twice")
+        case "memory":
+            return _of(process.most_memory_bytes(span), len(samples), "memory of the load driver was not sampled")
+        case _:
+            shares = [(item.t_s, item.unread_share) for item in samples if item.unread_share is not None]
+            why = f"the share of unread sockets was not sampled for {SUSTAINED_S:g} s"
+            return _of(sustained(shares, SUSTAINED_S), len(shares), why)
+
+
+def _host(state: RunState, subject: Subject, span: Span | None) -> Measured:
+    span = span or state.measured
+    samples = len(state.host.within(span))
+    if subject.measure == "available_memory":
+        return _of(state.host.least_available_bytes(span), samples, "the host was not sampled in this time")
+    return _of(state.host.cpu_share(span, "idle"), samples, "the host's CPU was sampled less than twice")
+
+
+def _apf(state: RunState, subject: Subject, span: Span | None) -> Measured:
+    span = span or state.measured
+    name = subject.name or ""
+    if name not in state.api_servers.levels:
+        return _never(f"no priority level {name} was seen; {_known(list(state.api_servers.levels))}")
+    samples = state.api_servers.level(name, span)
+    if not samples:
+        return _never(f"priority level {name} was not seen in this time")
+    match subject.measure:
+        case "queued":
+            return Measured(max(item.queued for item in samples), len(samples))
+        case "seats":
+            return Measured(max(item.seats_in_use for item in samples), len(samples))
+        case _:
+            if not any(contains(span, t_s) for t_s, _ in state.api_servers.increases):
+                return _never("the API server's metrics were read less than twice")
+            return Measured(sum(state.api_servers.rejected(name, span).values()), len(samples))
+
+
+def _etcd(state: RunState, subject: Subject, span: Span | None) -> Measured:
+    span = span or state.measured
+    match subject.measure:
+        case "fsync_p99":
+            value, count = state.etcd.fsync_quantile_s(0.99, span)
+        case "commit_p99":
+            value, count = state.etcd.commit_quantile_s(0.99, span)
+        case _:
+            samples = state.etcd.within(span)
+            value, count = max((item.db_bytes for item in samples), default=math.nan), len(samples)
+    return _of(value, count, "etcd's metrics were read less than twice in this time")
+
+
+_SCOPES: Final[dict[str, Callable[[RunState, Subject, Span | None], Measured]]] = {
+    "flow": _flow,
+    "probe": _probe,
+    "component": _component,
+    "generator": _generator,
+    "host": _host,
+    "apf": _apf,
+    "etcd": _etcd,
+}

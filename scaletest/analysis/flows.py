@@ -1,0 +1,213 @@
+"""What the load driver saw of a flow: intervals of about a second, and their totals over any span.
+
+An interval belongs to a span when its middle does, so each is counted in exactly one phase. Totals of a
+span are kept and only fed with the intervals that came since they were last asked for: a condition that is
+evaluated every second of a long phase stays cheap.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, Final
+
+from scaletest.analysis.series import EVER, Span, contains
+from scaletest.core.histogram import Histogram
+
+__all__ = ["FlowInterval", "FlowSeries", "StepTotals", "is_good"]
+
+_KEPT_SPANS: Final = 32
+"""Spans whose totals are kept: the run, its phases, and a few more."""
+
+
+def is_good(outcome: str) -> bool:
+    """Whether an outcome is a 2xx answer."""
+    return len(outcome) == 3 and outcome[0] == "2"
+
+
+class PackedHistogram:
+    """A histogram's buckets in two arrays: 8 bytes a bucket instead of about 100 in a dict."""
+
+    __slots__ = ("counts", "indices", "maximum", "minimum", "total")
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        """Read what ``Histogram.to_json`` wrote. Raises KeyError, TypeError, ValueError or OverflowError."""
+        self.indices = array("I", accumulate(data["d"]))
+        self.counts = array("I", data["c"])
+        if len(self.indices) != len(self.counts):
+            msg = "not a histogram: 'd' and 'c' must be lists of one length"
+            raise ValueError(msg)
+        self.total = int(data["sum"])
+        self.minimum: int | None = data["min"]
+        self.maximum: int | None = data["max"]
+
+    def add_to(self, histogram: Histogram) -> None:
+        """Add the counts to a histogram."""
+        buckets = histogram.buckets
+        for index, count in zip(self.indices, self.counts, strict=True):
+            buckets[index] = buckets.get(index, 0) + count
+        histogram.count += sum(self.counts)
+        histogram.total += self.total
+        if self.minimum is not None and (histogram.minimum is None or self.minimum < histogram.minimum):
+            histogram.minimum = self.minimum
+        if self.maximum is not None and (histogram.maximum is None or self.maximum > histogram.maximum):
+            histogram.maximum = self.maximum
+
+
+@dataclass(frozen=True, slots=True)
+class StepDelta:
+    """One step in one interval."""
+
+    outcomes: Mapping[str, int]
+    bytes: int
+    events: int
+    latency_us: PackedHistogram | None
+    failed_us: PackedHistogram | None
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> StepDelta:
+        """Read a step of a ``flow`` record. Raises what a malformed one makes Python raise."""
+        latency, failed = data.get("latency_us"), data.get("failed_us")
+        return cls(
+            {str(outcome): int(count) for outcome, count in data["outcomes"].items()},
+            int(data.get("bytes") or 0),
+            int(data.get("events") or 0),
+            PackedHistogram(latency) if latency is not None else None,
+            PackedHistogram(failed) if failed is not None else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FlowInterval:
+    """One ``flow`` record: gauges of agents at its end, and what each step did in it."""
+
+    start_s: float
+    end_s: float
+    target: int
+    started: int
+    connected: int
+    blocked: bool
+    steps: Mapping[str, StepDelta]
+
+    @property
+    def middle_s(self) -> float:
+        """The time that decides which span the interval belongs to."""
+        return (self.start_s + self.end_s) / 2
+
+    @classmethod
+    def parse(cls, record: Mapping[str, Any]) -> FlowInterval:
+        """Read a ``flow`` record. Raises what a malformed one makes Python raise."""
+        end_s, interval_s = float(record["t"]), float(record["interval_s"])
+        return cls(
+            end_s - interval_s,
+            end_s,
+            int(record.get("target") or 0),
+            int(record.get("started") or 0),
+            int(record.get("connected") or 0),
+            bool(record.get("blocked")),
+            {str(step): StepDelta.parse(delta) for step, delta in record["steps"].items()},
+        )
+
+
+@dataclass(slots=True)
+class StepTotals:
+    """One step over a span."""
+
+    outcomes: dict[str, int] = field(default_factory=dict)
+    bytes: int = 0
+    events: int = 0
+    latency_us: Histogram = field(default_factory=Histogram)
+    """Good answers, from the start of the request to the last byte of the body."""
+    failed_us: Histogram = field(default_factory=Histogram)
+    """All others."""
+
+    @property
+    def requests(self) -> int:
+        """Requests that ended, in whatever way."""
+        return sum(self.outcomes.values())
+
+    @property
+    def good(self) -> int:
+        """Requests answered with 2xx."""
+        return sum(count for outcome, count in self.outcomes.items() if is_good(outcome))
+
+    @property
+    def failed(self) -> int:
+        """Requests that ended in any other way."""
+        return self.requests - self.good
+
+    def add(self, delta: StepDelta) -> None:
+        """Add one interval."""
+        for outcome, count in delta.outcomes.items():
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
+        self.bytes += delta.bytes
+        self.events += delta.events
+        if delta.latency_us is not None:
+            delta.latency_us.add_to(self.latency_us)
+        if delta.failed_us is not None:
+            delta.failed_us.add_to(self.failed_us)
+
+    @classmethod
+    def merged(cls, parts: list[StepTotals]) -> StepTotals:
+        """Add up several steps."""
+        if len(parts) == 1:
+            return parts[0]
+        whole = cls()
+        for part in parts:
+            for outcome, count in part.outcomes.items():
+                whole.outcomes[outcome] = whole.outcomes.get(outcome, 0) + count
+            whole.bytes += part.bytes
+            whole.events += part.events
+            whole.latency_us.merge(part.latency_us)
+            whole.failed_us.merge(part.failed_us)
+        return whole
+
+
+@dataclass(slots=True)
+class FlowTotals:
+    """All steps of a flow over a span."""
+
+    covered_s: float = 0.0
+    """Time that the intervals cover: rates are per second of it."""
+    steps: dict[str, StepTotals] = field(default_factory=dict)
+    taken: int = 0
+    """Intervals looked at so far."""
+
+    def step(self, name: str | None) -> StepTotals | None:
+        """Return one step, or all merged for None; None when there is none."""
+        if name is not None:
+            return self.steps.get(name)
+        return StepTotals.merged(list(self.steps.values())) if self.steps else None
+
+
+class FlowSeries:
+    """The intervals of one flow."""
+
+    def __init__(self) -> None:
+        self.intervals: list[FlowInterval] = []
+        self._totals: dict[Span, FlowTotals] = {}
+
+    def add(self, interval: FlowInterval) -> None:
+        """Take in one interval."""
+        self.intervals.append(interval)
+
+    def totals(self, span: Span = EVER) -> FlowTotals:
+        """Return the totals over a span; do not change them."""
+        totals = self._totals.get(span)
+        if totals is None:
+            if len(self._totals) >= _KEPT_SPANS:
+                self._totals.pop(next(iter(self._totals)))
+            totals = self._totals[span] = FlowTotals()
+        for interval in self.intervals[totals.taken :]:
+            if contains(span, interval.middle_s):
+                totals.covered_s += interval.end_s - interval.start_s
+                for step, delta in interval.steps.items():
+                    totals.steps.setdefault(step, StepTotals()).add(delta)
+        totals.taken = len(self.intervals)
+        return totals
+
+    def latest(self, span: Span = EVER) -> FlowInterval | None:
+        """Return the last interval of a span."""
+        return next((item for item in reversed(self.intervals) if contains(span, item.middle_s)), None)

@@ -1,0 +1,87 @@
+"""Observations of a probe, and the spans in which an operator was locked out.
+
+A *good* answer is a 2xx within the probe's time-out. An operator is *locked out* between two neighbouring good
+answers when a request that they sent in between got no good answer. The span begins when the last
+good answer arrived and ends when the next one arrives: the longest time for which access was not
+proven. Before any good answer it begins when the first request was sent; without a next good
+answer it lasts to the end of the measurement. Good answers that are merely slow lock nobody out: their latency shows it.
+
+With several API servers an operator is locked out while every server locks them out.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scaletest.analysis.series import Span
+
+__all__ = ["Observation", "clip", "intersect", "latency_quantile", "lockouts", "longest_s"]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One answer that a probe got, or did not get."""
+
+    sent_s: float
+    latency_s: float
+    ok: bool
+    outcome: str = "ok"
+    reason: str | None = None
+
+    @property
+    def answered_s(self) -> float:
+        """When the answer, or the failure, arrived."""
+        return self.sent_s + self.latency_s
+
+
+def lockouts(observations: Iterable[Observation], until_s: float) -> list[Span]:
+    """Return the spans locked out, in order, for the observations of one server; an open one ends at ``until_s``."""
+    looked_at = [item for item in observations if item.sent_s < until_s]
+    good_s = sorted(item.answered_s for item in looked_at if item.ok)
+    bad_s = sorted(item.sent_s for item in looked_at if not item.ok)
+    spans: dict[Span, None] = {}
+    for sent_s in bad_s:
+        following = bisect_right(good_s, sent_s)
+        start_s = good_s[following - 1] if following else bad_s[0]
+        end_s = good_s[following] if following < len(good_s) else until_s
+        spans[start_s, min(end_s, until_s)] = None
+    return list(spans)
+
+
+def intersect(left: Sequence[Span], right: Sequence[Span]) -> list[Span]:
+    """Return the spans that lie in both of two ordered lists of spans."""
+    both: list[Span] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        start_s, end_s = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
+        if start_s < end_s:
+            both.append((start_s, end_s))
+        if left[i][1] <= right[j][1]:
+            i += 1
+        else:
+            j += 1
+    return both
+
+
+def clip(spans: Sequence[Span], span: Span) -> list[Span]:
+    """Return the parts of spans that lie within another span."""
+    return intersect(spans, [span])
+
+
+def longest_s(spans: Iterable[Span]) -> float:
+    """Return the length of the longest span; 0 when there is none."""
+    return max((end_s - start_s for start_s, end_s in spans), default=0.0)
+
+
+def latency_quantile(observations: Sequence[Observation], q: float) -> float:
+    """Return a quantile of the latencies, with a failed observation as infinitely long; NaN for none.
+
+    A probe that fails fast must not look fast, so ``p99`` is infinite as soon as more than 1 % of its requests failed.
+    """
+    if not observations:
+        return math.nan
+    values = sorted(item.latency_s if item.ok else math.inf for item in observations)
+    return values[max(1, math.ceil(q * len(values))) - 1]

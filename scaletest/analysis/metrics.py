@@ -1,0 +1,150 @@
+"""What the servers said of themselves on ``/metrics``: flow control of the API servers, disk and size of etcd.
+
+Counters are turned into increases between two scrapes of one server, each at the time of the second. What a server counted
+before its first scrape, or lost when it was killed, is unknown and stays so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scaletest.analysis.series import Span, bucket_quantile, contains, counter_increases
+
+__all__ = ["ApfSample", "ApiServerMetrics", "EtcdMetrics", "EtcdSample"]
+
+_Counter = tuple[str, str, str]
+"""(``dispatched`` | ``rejected`` | ``requests``, level, reason or verb and code)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApfSample:
+    """One priority level at one scrape of one server."""
+
+    t_s: float
+    server: str
+    seats_limit: float
+    seats_in_use: float
+    queued: float
+    executing: float
+
+
+@dataclass(slots=True)
+class ApiServerMetrics:
+    """Scrapes of all API servers."""
+
+    levels: dict[str, list[ApfSample]] = field(default_factory=dict)
+    increases: list[tuple[float, dict[_Counter, float]]] = field(default_factory=list)
+    in_flight: list[tuple[float, float]] = field(default_factory=list)
+    scrapes: int = 0
+    _counters: dict[str, dict[_Counter, float]] = field(default_factory=dict)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Take in a ``metrics.apiserver`` record. Raises what a malformed one makes Python raise, changing nothing."""
+        t_s, server = float(record["t"]), str(record.get("server"))
+        counters: dict[_Counter, float] = {
+            ("requests", "", str(key)): float(value) for key, value in (record.get("requests") or {}).items()
+        }
+        samples: list[tuple[str, ApfSample]] = []
+        for level, data in (record.get("apf") or {}).items():
+            gauges = (float(data.get(key) or 0) for key in ("seats_limit", "seats_in_use", "queued", "executing"))
+            samples.append((str(level), ApfSample(t_s, server, *gauges)))
+            counters["dispatched", str(level), ""] = float(data.get("dispatched") or 0)
+            for reason, value in (data.get("rejected") or {}).items():
+                counters["rejected", str(level), str(reason)] = float(value)
+        in_flight = sum(float(value or 0) for value in (record.get("inflight") or {}).values())
+        previous = self._counters.get(server)
+        for level, sample in samples:
+            self.levels.setdefault(level, []).append(sample)
+        if previous is not None:
+            self.increases.append((t_s, counter_increases(previous, counters)))
+        self._counters[server] = counters
+        self.in_flight.append((t_s, in_flight))
+        self.scrapes += 1
+
+    def level(self, name: str, span: Span) -> list[ApfSample]:
+        """Return the samples of a priority level within a span."""
+        return [sample for sample in self.levels.get(name, ()) if contains(span, sample.t_s)]
+
+    def rejected(self, level: str, span: Span) -> dict[str, float]:
+        """Return the requests that a level rejected within a span, by reason."""
+        return self._sum("rejected", level, span)
+
+    def dispatched(self, level: str, span: Span) -> float:
+        """Return the requests that a level let through within a span."""
+        return sum(self._sum("dispatched", level, span).values())
+
+    def requests(self, span: Span) -> dict[str, float]:
+        """Return the requests that the servers answered within a span, by verb and code."""
+        return self._sum("requests", "", span)
+
+    def _sum(self, what: str, level: str, span: Span) -> dict[str, float]:
+        sums: dict[str, float] = {}
+        for t_s, increases in self.increases:
+            if contains(span, t_s):
+                for (kind, of_level, key), value in increases.items():
+                    if kind == what and of_level == level:
+                        sums[key] = sums.get(key, 0.0) + value
+        return sums
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdSample:
+    """One scrape of etcd: sizes now, increases since the scrape before."""
+
+    t_s: float
+    db_bytes: float
+    db_in_use_bytes: float
+    puts: float
+    fsync: Mapping[float, float]
+    commit: Mapping[float, float]
+
+
+@dataclass(slots=True)
+class EtcdMetrics:
+    """Scrapes of etcd."""
+
+    samples: list[EtcdSample] = field(default_factory=list)
+    _counters: dict[tuple[str, float], float] | None = None
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Take in a ``metrics.etcd`` record. Raises what a malformed one makes Python raise, changing nothing."""
+        counters: dict[tuple[str, float], float] = {("puts", 0.0): float(record.get("puts") or 0)}
+        for name in ("fsync", "commit"):
+            for bound, count in (record.get(name) or {}).get("buckets") or ():
+                counters[name, math.inf if bound is None else float(bound)] = float(count)
+        db_bytes, in_use_bytes = float(record["db_bytes"]), float(record.get("db_in_use_bytes") or math.nan)
+        grown = counter_increases(self._counters, counters) if self._counters is not None else {}
+        self.samples.append(
+            EtcdSample(
+                float(record["t"]),
+                db_bytes,
+                in_use_bytes,
+                grown.get(("puts", 0.0), 0.0),
+                {bound: count for (name, bound), count in grown.items() if name == "fsync"},
+                {bound: count for (name, bound), count in grown.items() if name == "commit"},
+            )
+        )
+        self._counters = counters
+
+    def within(self, span: Span) -> list[EtcdSample]:
+        """Return the scrapes within a span."""
+        return [sample for sample in self.samples if contains(span, sample.t_s)]
+
+    def fsync_quantile_s(self, q: float, span: Span) -> tuple[float, int]:
+        """Return a quantile of the WAL's fsyncs within a span, and their number."""
+        return _quantile(q, (sample.fsync for sample in self.within(span)))
+
+    def commit_quantile_s(self, q: float, span: Span) -> tuple[float, int]:
+        """Return a quantile of the backend's commits within a span, and their number."""
+        return _quantile(q, (sample.commit for sample in self.within(span)))
+
+
+def _quantile(q: float, parts: Iterable[Mapping[float, float]]) -> tuple[float, int]:
+    counts: dict[float, float] = {}
+    for part in parts:
+        for bound, count in part.items():
+            counts[bound] = counts.get(bound, 0.0) + count
+    return bucket_quantile(q, counts), int(max(counts.values(), default=0))

@@ -1,0 +1,369 @@
+"""Fold the records of a journal into what is known of a run.
+
+The runner feeds records as they are written, to evaluate conditions; the report feeds those of a finished, or killed, run.
+Both get the same state from the same records, in whatever chunks they come and however the lines of different
+writers interleave. A record of an unknown kind is passed over; one that lacks a field, or has a wrong one in it, is counted
+in ``malformed`` and changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from scaletest.analysis.components import (
+    ComponentExit,
+    ComponentLimit,
+    ComponentSeries,
+    HostSample,
+    HostSeries,
+    ProcessSeries,
+)
+from scaletest.analysis.flows import FlowInterval, FlowSeries, PackedHistogram
+from scaletest.analysis.lockouts import Observation
+from scaletest.analysis.metrics import ApiServerMetrics, EtcdMetrics
+from scaletest.analysis.series import EVER, Span, contains
+from scaletest.core.histogram import Histogram
+from scaletest.core.journal import Record
+
+__all__ = ["Event", "FlowSample", "GeneratorSample", "NodeCount", "PhaseSpan", "RunEnd", "RunState"]
+
+NODE_PROBE_IDENTITY: Final = "system:masters"
+"""Who counts Ready nodes."""
+
+_SAMPLES_KEPT: Final = 5
+"""Failed answers kept for each flow, step and outcome."""
+
+_EVENT_KINDS: Final = frozenset({
+    "run.start", "run.end", "phase.start", "phase.end", "flow.start", "flow.stop", "action.start", "action.end",
+    "fleet.seeded", "fleet.ready", "note", "component.start", "component.exit", "component.backoff", "host.guard",
+    "cluster.ready", "cluster.end", "driver.ready", "driver.end",
+})  # fmt: skip
+"""Kinds that are told in the report as they are."""
+
+_MALFORMED: Final = (KeyError, TypeError, ValueError, OverflowError, AttributeError)
+
+
+@dataclass(slots=True)
+class PhaseSpan:
+    """A phase that began, and how it ended."""
+
+    name: str
+    start_s: float
+    end_s: float | None = None
+    reason: str | None = None
+
+    @property
+    def span(self) -> Span:
+        """The span of the phase; open while it lasts."""
+        return self.start_s, math.inf if self.end_s is None else self.end_s
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A record that tells something that happened once."""
+
+    t_s: float
+    kind: str
+    fields: Record
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How the run ended, by its own account."""
+
+    t_s: float
+    status: str
+    reason: str | None
+    exit_code: int | None
+    """Exit code of the error that ended the run, where there was one."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCount:
+    """Ready and other nodes, as a probe counted them."""
+
+    sent_s: float
+    ready: int
+    not_ready: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSample:
+    """A failed answer."""
+
+    t_s: float
+    flow: str
+    step: str
+    outcome: str
+    status: int | None
+    reason: str | None
+    message: str | None
+    node: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorSample:
+    """One ``driver`` record."""
+
+    t_s: float
+    interval_s: float
+    lag_us: PackedHistogram
+    sockets: int
+    unread_share: float | None
+
+
+@dataclass(slots=True)
+class RunState:
+    """All that the records applied so far say."""
+
+    records: int = 0
+    last_t_s: float = 0.0
+    end: RunEnd | None = None
+    phases: list[PhaseSpan] = field(default_factory=list)
+    flows: dict[str, FlowSeries] = field(default_factory=dict)
+    flow_starts_s: dict[str, float] = field(default_factory=dict)
+    flow_stops_s: dict[str, float] = field(default_factory=dict)
+    flow_samples: list[FlowSample] = field(default_factory=list)
+    probes: dict[str, dict[tuple[str, str], list[Observation]]] = field(default_factory=dict)
+    """Observations by probe, then by (identity, server)."""
+    node_counts: dict[str, list[NodeCount]] = field(default_factory=dict)
+    components: dict[str, ComponentSeries] = field(default_factory=dict)
+    """Components of the control plane, and the processes of scaletest itself."""
+    host: HostSeries = field(default_factory=HostSeries)
+    generator: list[GeneratorSample] = field(default_factory=list)
+    generator_process: ProcessSeries = field(default_factory=ProcessSeries)
+    api_servers: ApiServerMetrics = field(default_factory=ApiServerMetrics)
+    etcd: EtcdMetrics = field(default_factory=EtcdMetrics)
+    gaps: list[tuple[float, str]] = field(default_factory=list)
+    """Scrapes of /metrics that failed: time and target."""
+    events: list[Event] = field(default_factory=list)
+    malformed: Counter[str] = field(default_factory=Counter)
+    lost_records: int = 0
+    """Records that writers could not write, by their own account."""
+    _samples_seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+
+    def apply(self, record: Record) -> None:
+        """Take in one record."""
+        self.records += 1
+        kind = record.get("kind")
+        handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
+        try:
+            self.last_t_s = max(self.last_t_s, float(record["t"]))
+            lost = record.get("lost_records")
+            if lost:
+                self.lost_records += int(lost)
+            if handler is not None:
+                handler(self, record)
+            if kind in _EVENT_KINDS:
+                self.events.append(Event(float(record["t"]), str(kind), record))
+        except _MALFORMED:
+            self.malformed[str(kind)] += 1
+
+    def apply_all(self, records: Iterable[Record]) -> RunState:
+        """Take in many records and return the state itself."""
+        for record in records:
+            self.apply(record)
+        return self
+
+    @property
+    def end_s(self) -> float:
+        """End of the measurement: of the last phase, or the last record while one lasts."""
+        ends = [phase.end_s for phase in self.phases]
+        if ends and None not in ends:
+            return max(end_s for end_s in ends if end_s is not None)
+        return self.last_t_s
+
+    @property
+    def measured(self) -> Span:
+        """From the first phase on to the end of the last: without set-up and tear-down."""
+        start_s = min((phase.start_s for phase in self.phases), default=-math.inf)
+        open_ended = not self.phases or any(phase.end_s is None for phase in self.phases)
+        return start_s, math.inf if open_ended else self.end_s
+
+    @property
+    def current_phase(self) -> PhaseSpan | None:
+        """The phase that lasts now."""
+        return next((phase for phase in reversed(self.phases) if phase.end_s is None), None)
+
+    def phase(self, name: str) -> PhaseSpan | None:
+        """Return a phase that began, by name."""
+        return next((phase for phase in self.phases if phase.name == name), None)
+
+    def lag_us(self, span: Span = EVER) -> Histogram:
+        """Return how late the driver's event loop ran within a span."""
+        lag = Histogram()
+        for sample in self.generator:
+            if contains(span, sample.t_s - sample.interval_s / 2):
+                sample.lag_us.add_to(lag)
+        return lag
+
+
+def _run_end(state: RunState, record: Record) -> None:
+    code = record.get("exit_code")
+    exit_code = int(code) if code is not None else None
+    state.end = RunEnd(float(record["t"]), str(record["status"]), _text(record.get("reason")), exit_code)
+
+
+def _phase_start(state: RunState, record: Record) -> None:
+    state.phases.append(PhaseSpan(str(record["phase"]), float(record["t"])))
+
+
+def _phase_end(state: RunState, record: Record) -> None:
+    name = str(record["phase"])
+    phase = next((item for item in reversed(state.phases) if item.name == name and item.end_s is None), None)
+    if phase is None:
+        msg = f"phase {name} ends without having begun"
+        raise ValueError(msg)
+    phase.end_s, phase.reason = float(record["t"]), _text(record.get("reason"))
+
+
+def _flow_start(state: RunState, record: Record) -> None:
+    state.flow_starts_s.setdefault(str(record["flow"]), float(record["t"]))
+    state.flow_stops_s.pop(str(record["flow"]), None)
+
+
+def _flow_stop(state: RunState, record: Record) -> None:
+    state.flow_stops_s[str(record["flow"])] = float(record["t"])
+
+
+def _flow(state: RunState, record: Record) -> None:
+    name, interval = str(record["flow"]), FlowInterval.parse(record)
+    state.flows.setdefault(name, FlowSeries()).add(interval)
+
+
+def _flow_sample(state: RunState, record: Record) -> None:
+    status = record.get("status")
+    sample = FlowSample(
+        float(record["t"]),
+        str(record["flow"]),
+        str(record["step"]),
+        str(record["outcome"]),
+        int(status) if status is not None else None,
+        _text(record.get("reason")),
+        _text(record.get("message")),
+        _text(record.get("node")),
+    )
+    key = sample.flow, sample.step, sample.outcome
+    state._samples_seen[key] += 1  # noqa: SLF001 -- the handlers are the other half of the class
+    if state._samples_seen[key] <= _SAMPLES_KEPT:  # noqa: SLF001
+        state.flow_samples.append(sample)
+
+
+def _probe(state: RunState, record: Record) -> None:
+    key = str(record.get("identity") or NODE_PROBE_IDENTITY), str(record.get("server") or "")
+    observation = Observation(
+        float(record["sent_t"]),
+        max(0.0, float(record["latency_s"])),
+        bool(record["ok"]),
+        str(record.get("outcome") or ("ok" if record["ok"] else "error")),
+        _text(record.get("reason")),
+    )
+    state.probes.setdefault(str(record["probe"]), {}).setdefault(key, []).append(observation)
+
+
+def _probe_nodes(state: RunState, record: Record) -> None:
+    counts = [record.get(key) for key in ("ready", "not_ready", "total")]
+    if record["ok"]:
+        ready, not_ready, total = (int(value) for value in counts if value is not None)
+        count = NodeCount(float(record["sent_t"]), ready, not_ready, total)
+        _probe(state, record)
+        state.node_counts.setdefault(str(record["probe"]), []).append(count)
+    else:
+        _probe(state, record)
+
+
+def _process(state: RunState, record: Record) -> None:
+    t_s = float(record["t"])
+    samples = [
+        (str(name), data.get("pid"), int(data["rss_bytes"]), float(data["cpu_s"]))
+        for name, data in record["processes"].items()
+    ]
+    for name, pid, rss_bytes, cpu_s in samples:
+        _component(state, name).process.add(t_s, pid, rss_bytes, cpu_s)
+
+
+def _host(state: RunState, record: Record) -> None:
+    state.host.samples.append(HostSample.parse(record))
+    state.host.total_bytes = record.get("total_bytes", state.host.total_bytes)
+    state.host.cores = record.get("cores", state.host.cores)
+
+
+def _metrics_gap(state: RunState, record: Record) -> None:
+    state.gaps.append((float(record["t"]), str(record["target"])))
+
+
+def _component_limit(state: RunState, record: Record) -> None:
+    limit = ComponentLimit(
+        record.get("memory_bytes"),
+        record.get("cpu_cores"),
+        str(record.get("memory_by") or "none"),
+        str(record.get("cpu_by") or "none"),
+    )
+    _component(state, str(record["component"])).limit = limit
+
+
+def _component_start(state: RunState, record: Record) -> None:
+    component = _component(state, str(record["component"]))
+    if int(record.get("restart") or 0) > 0:
+        component.restarts_s.append(float(record["t"]))
+
+
+def _component_exit(state: RunState, record: Record) -> None:
+    ended = ComponentExit(
+        float(record["t"]),
+        str(record["reason"]),
+        record.get("code"),
+        record.get("signal"),
+        record.get("peak_rss_bytes"),
+        record.get("cap_bytes"),
+    )
+    _component(state, str(record["component"])).exits.append(ended)
+
+
+def _driver(state: RunState, record: Record) -> None:
+    t_s, share = float(record["t"]), record.get("unread_share")
+    sample = GeneratorSample(
+        t_s,
+        float(record["interval_s"]),
+        PackedHistogram(record["lag_us"]),
+        int(record.get("sockets") or 0),
+        float(share) if share is not None else None,
+    )
+    rss_bytes, cpu_s = int(record["rss_bytes"]), float(record["cpu_s"])
+    state.generator.append(sample)
+    state.generator_process.add(t_s, record.get("pid"), rss_bytes, cpu_s)
+
+
+def _component(state: RunState, name: str) -> ComponentSeries:
+    return state.components.setdefault(name, ComponentSeries())
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+_HANDLERS: Final[dict[str, Callable[[RunState, Record], None]]] = {
+    "run.end": _run_end,
+    "phase.start": _phase_start,
+    "phase.end": _phase_end,
+    "flow.start": _flow_start,
+    "flow.stop": _flow_stop,
+    "flow": _flow,
+    "flow.sample": _flow_sample,
+    "probe": _probe,
+    "probe.nodes": _probe_nodes,
+    "process": _process,
+    "host": _host,
+    "metrics.apiserver": lambda state, record: state.api_servers.add(record),
+    "metrics.etcd": lambda state, record: state.etcd.add(record),
+    "metrics.gap": _metrics_gap,
+    "component.limit": _component_limit,
+    "component.start": _component_start,
+    "component.exit": _component_exit,
+    "driver": _driver,
+}

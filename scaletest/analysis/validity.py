@@ -1,0 +1,211 @@
+"""Was the load generator, or the host, the bottleneck? Then the run is invalid, not slow.
+
+Every check has a limit with a reason, what was measured, and a remedy. A *bad* check makes the run invalid; a *warning* is
+only said in the report.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scaletest.analysis.evaluate import SUSTAINED_S
+from scaletest.analysis.flows import FlowInterval
+from scaletest.analysis.series import Span, contains, sustained
+from scaletest.analysis.state import RunState
+from scaletest.core.units import format_duration, format_share, parse_rate_per_s
+
+__all__ = ["Check", "Grade", "check_validity"]
+
+LAG_P99_LIMIT_S: Final = 0.100
+"""A late event loop adds its lag to every latency it measures. 100 ms is a tenth of the tightest Kubernetes SLO for API calls
+(1 s), so it cannot turn a pass into a fail by itself, and five times what a driver shares its two cores with a control
+plane for (18.7 ms p99)."""
+
+CPU_LIMIT_CORES: Final = 0.90
+"""One Python process has one core; Locust warns of itself at the same 90 %."""
+
+UNREAD_LIMIT_SHARE: Final = 0.05
+"""A client that leaves answers unread holds the server's seats and buffers: the server then looks slower than it is."""
+
+SILENCE_LIMIT_S: Final = 5.0
+"""The driver reports every second."""
+
+LOST_LIMIT_SHARE: Final = 0.01
+"""Share of journal records lost from which totals are no longer what the profile's thresholds (1 %) can be held against."""
+
+STEAL_LIMIT_SHARE: Final = 0.10
+STEAL_WARNING_SHARE: Final = 0.02
+"""CPU time that a hypervisor gave to others: latencies measure its scheduler then."""
+
+BEHIND_LIMIT_S: Final = 5.0
+BEHIND_LIMIT_SHARE: Final = 0.10
+"""Agents may start this late, in seconds and as a share of the time the rollout has taken."""
+
+_SHORTEST_PHASE_S: Final = 5.0
+_PLANNED_ENDS: Final = frozenset({"asked", "stopped", "stop", "eof", "end of input"})
+
+
+class Grade(enum.StrEnum):
+    """What a check came to."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that can make a run's numbers worthless."""
+
+    name: str
+    grade: Grade
+    said: str
+    """What was measured, against its limit."""
+    remedy: str | None = None
+
+
+def check_validity(state: RunState, profile: Mapping[str, Any], *, broken_lines: int = 0) -> list[Check]:
+    """Return all checks that apply to a run; ``profile`` is that of ``run.json``."""
+    checks = [_journal(state, broken_lines), *_steal(state)]
+    if state.flows or state.flow_starts_s:
+        checks += [*_alive(state), *_lag(state), *_cpu(state), *_unread(state), *_rollouts(state, profile)]
+    return checks
+
+
+def _graded(name: str, *, bad: bool, said: str, remedy: str) -> Check:
+    return Check(name, Grade.BAD if bad else Grade.GOOD, said, remedy if bad else None)
+
+
+def _journal(state: RunState, broken_lines: int) -> Check:
+    malformed = state.malformed.total()
+    lost = broken_lines + malformed + state.lost_records
+    if not lost:
+        return Check("journal", Grade.GOOD, f"whole: {state.records:,} records")
+    share = lost / (state.records + broken_lines + state.lost_records)
+    parts = {"lost": state.lost_records, "broken": broken_lines, "malformed": malformed}
+    said = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
+    bad = share > LOST_LIMIT_SHARE
+    remedy = "Free disk space and run again." if bad else None
+    grade = Grade.BAD if bad else Grade.WARNING
+    return Check("journal", grade, f"{said} of {state.records + broken_lines:,} records", remedy)
+
+
+def _steal(state: RunState) -> Iterator[Check]:
+    share = state.host.cpu_share(state.measured, "steal")
+    if not math.isnan(share):
+        grade = Grade.BAD if share > STEAL_LIMIT_SHARE else Grade.WARNING if share > STEAL_WARNING_SHARE else Grade.GOOD
+        remedy = "Run on a machine that does not share its cores." if grade is not Grade.GOOD else None
+        said = f"{format_share(share)} of CPU time went to other guests (limit {format_share(STEAL_LIMIT_SHARE)})"
+        yield Check("host steal", grade, said, remedy)
+
+
+def _alive(state: RunState) -> Iterator[Check]:
+    ends = [event for event in state.events if event.kind == "driver.end"]
+    died = next((event for event in ends if str(event.fields.get("reason")) not in _PLANNED_ENDS), None)
+    if died is not None:
+        said = f"the load driver ended at {died.t_s:.1f} s: {died.fields.get('reason')}"
+        yield Check("driver", Grade.BAD, said, "See logs/driver.log in the run directory.")
+        return
+    silence_s, at_s = _longest_silence(state)
+    said = f"longest silence {format_duration(silence_s)} (limit {format_duration(SILENCE_LIMIT_S)})"
+    bad = silence_s > SILENCE_LIMIT_S
+    said = f"the load driver said nothing for {format_duration(silence_s)} from {at_s:.1f} s on" if bad else said
+    remedy = "It died or was starved: see logs/driver.log, and give it more CPU or fewer agents."
+    yield _graded("driver", bad=bad, said=said, remedy=remedy)
+
+
+def _longest_silence(state: RunState) -> tuple[float, float]:
+    """Return the longest time without a ``driver`` record while a flow ran, and when it began."""
+    start_s = min([*state.flow_starts_s.values(), *(flow.intervals[0].start_s for flow in state.flows.values())])
+    running = state.flow_starts_s.keys() - state.flow_stops_s.keys()
+    stop_s = state.end_s if running or not state.flow_stops_s else max(state.flow_stops_s.values())
+    times = sorted(item.t_s for item in state.generator if start_s < item.t_s < stop_s)
+    edges = [start_s, *times, max(stop_s, start_s)]
+    return max((later - earlier, earlier) for earlier, later in itertools.pairwise(edges))
+
+
+def _spans(state: RunState) -> Iterator[tuple[str, Span]]:
+    yield "the run", state.measured
+    for phase in state.phases:
+        end_s = state.end_s if phase.end_s is None else phase.end_s
+        if end_s - phase.start_s >= _SHORTEST_PHASE_S:
+            yield f"phase {phase.name}", phase.span
+
+
+def _lag(state: RunState) -> Iterator[Check]:
+    # A stall of a few seconds hides in a long run: each phase is looked at by itself.
+    lags = [(state.lag_us(span).quantile(0.99) / 1e6, where) for where, span in _spans(state)]
+    lags = [item for item in lags if not math.isnan(item[0])]
+    if lags:
+        worst_s, where = max(lags, key=lambda item: item[0])
+        said = f"event-loop lag p99 {format_duration(worst_s)} in {where} (limit {format_duration(LAG_P99_LIMIT_S)})"
+        remedy = "Fewer agents, a slower rollout, or more cores for the load driver."
+        yield _graded("event-loop lag", bad=worst_s > LAG_P99_LIMIT_S, said=said, remedy=remedy)
+
+
+def _cpu(state: RunState) -> Iterator[Check]:
+    samples = [
+        (item.end_s, item.cores) for item in state.generator_process.within(state.measured) if item.end_s > item.start_s
+    ]
+    level = sustained(samples, SUSTAINED_S)
+    if not math.isnan(level):
+        said = f"{level:.2f} cores for {SUSTAINED_S:g} s (limit {CPU_LIMIT_CORES:.2f} of one)"
+        remedy = "Fewer agents, longer periods, or smaller answers: one process has one core."
+        yield _graded("driver CPU", bad=level >= CPU_LIMIT_CORES, said=said, remedy=remedy)
+
+
+def _unread(state: RunState) -> Iterator[Check]:
+    shares = [
+        (item.t_s, item.unread_share)
+        for item in state.generator
+        if item.unread_share is not None and contains(state.measured, item.t_s)
+    ]
+    level = sustained(shares, SUSTAINED_S)
+    if not math.isnan(level):
+        limit = format_share(UNREAD_LIMIT_SHARE)
+        said = f"{format_share(level)} of sockets unread for {SUSTAINED_S:g} s (limit {limit})"
+        remedy = "The clients read too slowly and slow the server down: fewer agents, or more cores."
+        yield _graded("unread answers", bad=level > UNREAD_LIMIT_SHARE, said=said, remedy=remedy)
+
+
+def _rollouts(state: RunState, profile: Mapping[str, Any]) -> Iterator[Check]:
+    for name, series in sorted(state.flows.items()):
+        rate_per_s = _rollout_per_s(profile, name)
+        start_s = state.flow_starts_s.get(name)
+        if rate_per_s is None or start_s is None:
+            continue
+        behind_s, at = _furthest_behind(series.intervals, start_s, rate_per_s)
+        if at is None:
+            yield Check(f"rollout of {name}", Grade.GOOD, f"{rate_per_s:g} agents/s, as asked")
+            continue
+        said = f"{at.started:,} of {at.target:,} agents at {at.end_s:.1f} s, {format_duration(behind_s)} late"
+        remedy = f"The driver cannot start {rate_per_s:g} agents/s: ask for a slower rollout."
+        yield _graded(f"rollout of {name}", bad=True, said=said, remedy=remedy)
+
+
+def _furthest_behind(
+    intervals: list[FlowInterval], start_s: float, rate_per_s: float
+) -> tuple[float, FlowInterval | None]:
+    """Return how late agents started at worst, and where that was beyond the limits."""
+    worst_s, worst = 0.0, None
+    for item in intervals:
+        elapsed_s = item.end_s - start_s
+        behind_s = min(elapsed_s, item.target / rate_per_s) - item.started / rate_per_s
+        late = item.started < item.target and not item.blocked
+        if late and behind_s > max(BEHIND_LIMIT_S, BEHIND_LIMIT_SHARE * elapsed_s, worst_s):
+            worst_s, worst = behind_s, item
+    return worst_s, worst
+
+
+def _rollout_per_s(profile: Mapping[str, Any], flow: str) -> float | None:
+    try:
+        rollout = profile["flows"][flow]["agents"]["rollout"]
+        rate_per_s = parse_rate_per_s(rollout) if isinstance(rollout, str) else float(rollout)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return rate_per_s if rate_per_s > 0 else None

@@ -1,0 +1,148 @@
+"""The verdict on a run: pass, fail, invalid or incomplete, with reasons and an exit code.
+
+What the profile asks for decides, in this order (the exit code in brackets):
+
+1. The run was cut short: *incomplete*. Interrupted (130), a bug of ours (1), or the environment: the host guard, a lost
+   cluster, a killed process (3).
+2. The generator or the host was the bottleneck: *invalid* (4); what the objectives say is then worth nothing.
+3. An objective does not hold, was never measured, or ended the run: *fail* (99).
+4. Otherwise *pass* (0).
+
+Every reason that applies is given, not only the one that decided.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from scaletest.analysis.evaluate import ObjectiveResult, check
+from scaletest.analysis.state import RunState
+from scaletest.analysis.validity import Check, Grade, check_validity
+from scaletest.core.errors import ExitCode
+from scaletest.core.rundir import RunInfo
+from scaletest.profile.objectives import Objective, parse_objective
+
+__all__ = ["Outcome", "Verdict", "format_measured", "judge"]
+
+
+class Outcome(enum.StrEnum):
+    """The four verdicts."""
+
+    PASS = "pass"  # noqa: S105 -- a verdict, no password
+    FAIL = "fail"
+    INVALID = "invalid"
+    INCOMPLETE = "incomplete"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a run came to."""
+
+    outcome: Outcome
+    exit_code: ExitCode
+    reasons: tuple[str, ...]
+    """Why it is not a pass, the deciding reason first; empty for a pass."""
+    objectives: tuple[ObjectiveResult, ...]
+    checks: tuple[Check, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON value of ``verdict.json``."""
+        return {
+            "schema_version": 1,
+            "verdict": self.outcome.value,
+            "exit_code": int(self.exit_code),
+            "reasons": list(self.reasons),
+            "objectives": [
+                {
+                    "objective": result.text,
+                    "holds": result.holds,
+                    "value": result.measured.value if math.isfinite(result.measured.value) else None,
+                    "said": format_measured(result),
+                    "samples": result.measured.samples,
+                }
+                for result in self.objectives
+            ],
+        }
+
+
+_CUT_SHORT: Final[dict[str, tuple[ExitCode, str]]] = {
+    "interrupted": (ExitCode.INTERRUPTED, "interrupted"),
+    "error": (ExitCode.BUG, "ended by an error"),
+    "host_guard": (ExitCode.ENVIRONMENT, "ended by the host guard"),
+    "cluster_lost": (ExitCode.ENVIRONMENT, "the control plane was lost"),
+}
+
+
+def judge(info: RunInfo, state: RunState, *, broken_lines: int = 0) -> Verdict:
+    """Judge a run by its journal alone; ``broken_lines`` of it could not be read."""
+    results = tuple(check(text, objective, state) for text, objective in _objectives(info.profile))
+    checks = tuple(check_validity(state, info.profile, broken_lines=broken_lines))
+    cut, cut_code = _cut_short(state)
+    invalid = [_said(item) for item in checks if item.grade is Grade.BAD]
+    failed = _failures(state, results)
+    reasons = (*([cut] if cut else []), *invalid, *failed)
+    if cut:
+        return Verdict(Outcome.INCOMPLETE, cut_code, reasons, results, checks)
+    if invalid:
+        return Verdict(Outcome.INVALID, ExitCode.INVALID, reasons, results, checks)
+    if failed:
+        return Verdict(Outcome.FAIL, ExitCode.FAILED, reasons, results, checks)
+    return Verdict(Outcome.PASS, ExitCode.PASS, (), results, checks)
+
+
+def format_measured(result: ObjectiveResult) -> str:
+    """Format what was measured, for people."""
+    measured = result.measured
+    if math.isnan(measured.value) or result.objective is None:
+        return f"not measured: {measured.why_nan}"
+    if math.isinf(measured.value):
+        return "no answer"
+    return result.objective.subject.dimension.format(measured.value)
+
+
+def _objectives(profile: Mapping[str, Any]) -> list[tuple[str, Objective | None]]:
+    found: list[tuple[str, Objective | None]] = []
+    listed = profile.get("objectives")
+    for item in listed if isinstance(listed, list) else []:
+        text = str(item.get("check")) if isinstance(item, Mapping) else str(item)
+        try:
+            found.append((text, parse_objective(text)))
+        except ValueError:
+            found.append((text, None))
+    return found
+
+
+def _cut_short(state: RunState) -> tuple[str | None, ExitCode]:
+    if state.end is None:
+        return f"killed at {state.last_t_s:.1f} s{_in_phase(state)}", ExitCode.ENVIRONMENT
+    if state.end.status in {"finished", "aborted"}:
+        return None, ExitCode.PASS
+    code, said = _CUT_SHORT.get(state.end.status, (ExitCode.BUG, f"ended as {state.end.status!r}"))
+    if state.end.exit_code in set(ExitCode):
+        code = ExitCode(state.end.exit_code)
+    detail = f" ({state.end.reason})" if state.end.reason else ""
+    return f"{said} at {state.end.t_s:.1f} s{_in_phase(state)}{detail}", code
+
+
+def _in_phase(state: RunState) -> str:
+    phase = next((item for item in reversed(state.phases) if item.end_s is None or item.reason == "cut"), None)
+    if phase is not None:
+        return f" in phase {phase.name}"
+    return "" if state.phases else " before the first phase"
+
+
+def _failures(state: RunState, results: tuple[ObjectiveResult, ...]) -> list[str]:
+    failed = [f"{result.text}: {format_measured(result)}" for result in results if not result.holds]
+    if state.end is not None and state.end.status == "aborted":
+        failed.insert(0, f"aborted at {state.end.t_s:.1f} s: {state.end.reason}")
+    if not results:
+        failed.append("the profile has no objective")
+    return failed
+
+
+def _said(item: Check) -> str:
+    return f"{item.name}: {item.said}"

@@ -1,0 +1,131 @@
+"""What stands in a run directory beside the journal: ``run.json`` and ``verdict.json``.
+
+``run.json`` is written once, before the first phase: what was asked, of which versions, on which host.
+Files are replaced whole, so that a reader never meets half of one that this module wrote.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from scaletest.core.errors import RunDirectoryError
+
+__all__ = [
+    "RUN_INFO_NAME",
+    "RUN_SCHEMA_VERSION",
+    "VERDICT_NAME",
+    "RunInfo",
+    "read_run_info",
+    "write_json",
+    "write_run_info",
+]
+
+RUN_INFO_NAME: Final = "run.json"
+VERDICT_NAME: Final = "verdict.json"
+RUN_SCHEMA_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What was asked, and of what. No credential ever stands here."""
+
+    id: str
+    """Name of the run directory."""
+    profile: Mapping[str, Any]
+    """The resolved profile, with the keys of its YAML."""
+    started_at: str
+    """Start of the run, UTC, ISO 8601."""
+    clock_origin_s: float = 0.0
+    """Value of CLOCK_MONOTONIC that the journal's times count from; means nothing after a reboot."""
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    """Where each value of the profile comes from, by dotted key."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Versions by name: kubernetes, etcd, kwok, scaletest, python, locust."""
+    host: Mapping[str, Any] = field(default_factory=dict)
+    """The machine: ``cores``, ``memory_bytes``, ``kernel`` and more."""
+    limits: Mapping[str, Any] = field(default_factory=dict)
+    """Limits as asked, by component."""
+    argv: Sequence[str] = ()
+    """The command line."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What a reader has to know to read the numbers (heartbeat factor, kept cluster, …): title and sentence."""
+    schema_version: int = RUN_SCHEMA_VERSION
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a JSON file whole: readers see the old file or the new one. Raises OSError."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as stream:
+            json.dump(value, stream, indent=2, ensure_ascii=False)
+            stream.write("\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_run_info(directory: Path, info: RunInfo) -> None:
+    """Write ``run.json``. Raises OSError."""
+    write_json(directory / RUN_INFO_NAME, asdict(info))
+
+
+def read_run_info(directory: Path) -> RunInfo:
+    """Read ``run.json``. Raises RunDirectoryError when there is none, or it is not ours, cut short or newer."""
+    data = _read_object(directory)
+    version = data.get("schema_version")
+    if not isinstance(version, int) or "profile" not in data:
+        raise RunDirectoryError(directory, f"its {RUN_INFO_NAME} is of another program")
+    if version > RUN_SCHEMA_VERSION:
+        what = f"written by a newer scaletest (run schema {version}; this one reads up to {RUN_SCHEMA_VERSION})"
+        raise RunDirectoryError(directory, what, hint="Upgrade scaletest to read it.")
+    return _parse(directory, data)
+
+
+def _read_object(directory: Path) -> dict[str, Any]:
+    path = directory / RUN_INFO_NAME
+    if not directory.exists():
+        raise RunDirectoryError(directory, "no such run directory")
+    if not directory.is_dir():
+        raise RunDirectoryError(directory, "a file, not a run directory")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise RunDirectoryError(directory, f"no run directory: it has no {RUN_INFO_NAME}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunDirectoryError(path, f"cannot be read: {error}") from None
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        what = f"line {error.lineno}: cut short or no JSON: {error.msg}" if text.strip() else "empty"
+        raise RunDirectoryError(
+            path, what, hint="The journal beside it is plain JSON lines and may be whole."
+        ) from None
+    if not isinstance(data, dict):
+        raise RunDirectoryError(path, "no JSON object")
+    return data
+
+
+_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
+    "id": str, "profile": dict, "started_at": str, "clock_origin_s": (int, float), "provenance": dict,
+    "versions": dict, "host": dict, "limits": dict, "argv": list, "facts": dict, "schema_version": int,
+}  # fmt: skip
+_NEEDED: Final = ("id", "profile", "started_at")
+
+
+def _parse(directory: Path, data: dict[str, Any]) -> RunInfo:
+    known = {item.name: data[item.name] for item in fields(RunInfo) if item.name in data}
+    path = directory / RUN_INFO_NAME
+    for name in _NEEDED:
+        if name not in known:
+            raise RunDirectoryError(path, f"{name}: missing")
+    for name, value in known.items():
+        if not isinstance(value, _TYPES[name]):
+            raise RunDirectoryError(path, f"{name}: of a wrong type")
+    return RunInfo(**known)
