@@ -28,7 +28,12 @@ Record = dict[str, Any]
 
 
 class Journal:
-    """Where facts of a run go. ``append`` never raises for a full disk: it counts what was lost."""
+    """Where facts of a run go. ``append`` never raises for a full disk: it counts what was lost.
+
+    ``clock_origin_s`` is the value of ``time.monotonic()`` that ``t`` counts from.
+    """
+
+    clock_origin_s: float
 
     def append(self, kind: str, /, **fields: Any) -> Record:
         """Append one record and return it with ``v``, ``t``, ``kind`` and ``src`` set."""
