@@ -1,0 +1,104 @@
+"""``scaletest profiles``: list, show and validate profiles."""
+
+from __future__ import annotations
+
+import enum
+import json
+from typing import Annotated
+
+import typer
+
+from scaletest.core.errors import Problem, ProfileError, UsageError
+
+__all__ = ["app"]
+
+app = typer.Typer(help="List, show and validate profiles.", no_args_is_help=True)
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter or any key of the profile; repeatable."),
+]
+
+
+class TextOrJson(enum.StrEnum):
+    """Output formats of a list."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class YamlOrJson(enum.StrEnum):
+    """Output formats of a profile."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+@app.command("list")
+def list_profiles(
+    output: Annotated[TextOrJson, typer.Option("--format", help="How to write it.")] = TextOrJson.TEXT,
+) -> None:
+    """List the built-in profiles."""
+    from scaletest.profile.builtin import built_in_profiles  # noqa: PLC0415
+
+    profiles = built_in_profiles()
+    if output is TextOrJson.JSON:
+        entries = [{"name": entry.name, "summary": entry.summary, "path": str(entry.path)} for entry in profiles]
+        typer.echo(json.dumps(entries, indent=2, ensure_ascii=False))
+        return
+    width = max((len(entry.name) for entry in profiles), default=0)
+    for entry in profiles:
+        typer.echo(f"{entry.name:<{width}}  {entry.summary}")
+
+
+@app.command("show")
+def show(
+    profile: Annotated[str, typer.Argument(help="Name of a built-in profile, or a YAML file.")],
+    set_: SetOption = None,
+    origin: Annotated[bool, typer.Option("--origin", help="Say where every value came from.")] = False,
+    output: Annotated[YamlOrJson, typer.Option("--format", help="How to write it.")] = YamlOrJson.YAML,
+) -> None:
+    """Print a profile as it will be run: parameters filled in, defaults included."""
+    from scaletest.profile.loading import load_profile  # noqa: PLC0415
+    from scaletest.profile.render import to_yaml, to_yaml_with_origins  # noqa: PLC0415
+
+    loaded = load_profile(profile, set_ or [])
+    _print_warnings(loaded.warnings)
+    if output is YamlOrJson.JSON:
+        shown: dict[str, object] = {"profile": loaded.resolved}
+        if origin:
+            shown["origins"] = {key: str(where) for key, where in loaded.provenance.items()}
+        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+    elif origin:
+        typer.echo(to_yaml_with_origins(loaded.resolved, loaded.provenance), nl=False)
+    else:
+        typer.echo(to_yaml(loaded.resolved), nl=False)
+
+
+@app.command("validate")
+def validate(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML files or names of built-in profiles.")],
+    set_: SetOption = None,
+) -> None:
+    """Check profiles; all problems of all files are shown, and any ends in exit code 2."""
+    from scaletest.profile.loading import load_profile  # noqa: PLC0415
+
+    problems: list[Problem] = []
+    for reference in files:
+        try:
+            loaded = load_profile(reference, set_ or [])
+        except ProfileError as error:
+            problems.extend(error.problems)
+        except UsageError as error:
+            problems.append(Problem(error.message, hint=error.hint))
+        else:
+            _print_warnings(loaded.warnings)
+            typer.echo(f"{reference}: valid")
+    if problems:
+        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+        raise ProfileError(list(dict.fromkeys(problems)), hint=f"{count} found")
+
+
+def _print_warnings(warnings: list[Problem]) -> None:
+    for warning in warnings:
+        typer.echo(f"warning: {warning}", err=True)

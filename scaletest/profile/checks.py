@@ -1,0 +1,245 @@
+"""What a schema cannot say: that the parts of a profile fit each other.
+
+Phases start flows that exist, objectives name steps and identities that there are, a node agent has nodes. Each check
+takes the whole profile and yields issues at the paths where they are to be mended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path as FilePath
+from typing import Final
+
+from scaletest.core.units import write_duration
+from scaletest.profile.forms import RUN_TIME_WORDS
+from scaletest.profile.objectives import Subject, parse_objective
+from scaletest.profile.places import Issue, Path, nearest
+from scaletest.profile.schema import COMPONENTS, FlowSpec, Phase, Profile
+
+__all__ = ["check_profile"]
+
+
+def check_profile(profile: Profile, directory: FilePath) -> list[Issue]:
+    """Find everything that does not fit; ``directory`` is the profile's, to which its file names are relative."""
+    issues = [issue for check in _CHECKS for issue in check(profile)]
+    return [*issues, *_locustfiles_exist(profile, directory)]
+
+
+def _missing(path: Path, noun: str, name: str, possible: Iterable[str]) -> Issue:
+    names = list(possible)
+    near = nearest(name, names)
+    listed = f"there is {', '.join(names)}" if names else f"the profile has no {noun}"
+    return Issue(path, f"there is no {noun} {name!r}", f"did you mean {near!r}?" if near else listed)
+
+
+def _names_differ(profile: Profile) -> Iterator[Issue]:
+    named: tuple[tuple[Path, str, list[str]], ...] = (
+        (("phases",), "phase", [phase.name for phase in profile.phases]),
+        (("fleet", "pools"), "pool", [pool.name for pool in profile.fleet.pools]),
+    )
+    for path, noun, names in named:
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                yield Issue((*path, index, "name"), f"an earlier {noun} has the name {name!r}")
+
+
+def _flows_are_started(profile: Profile) -> Iterator[Issue]:
+    running: set[str] = set()
+    started: set[str] = set()
+    for index, phase in enumerate(profile.phases):
+        for position, name in enumerate(phase.stop):
+            path: Path = ("phases", index, "stop", position)
+            if name not in profile.flows:
+                yield _missing(path, "flow", name, profile.flows)
+            elif name not in running or name in phase.stop[:position]:
+                yield Issue(path, f"flow {name!r} does not run when this phase begins")
+        for position in range(len(phase.start)):
+            yield from _start_issues(profile, ("phases", index, "start", position), phase, running)
+        running = (running - set(phase.stop)) | set(phase.start)
+        started |= set(phase.start)
+    for name in profile.flows:
+        if name not in started:
+            yield Issue(("flows", name), "no phase starts this flow", f"write start: [{name}] in a phase, or remove it")
+
+
+def _start_issues(profile: Profile, path: Path, phase: Phase, running: set[str]) -> Iterator[Issue]:
+    position = path[-1]
+    assert isinstance(position, int)
+    name = phase.start[position]
+    if name not in profile.flows:
+        yield _missing(path, "flow", name, profile.flows)
+    elif name in phase.stop:
+        yield Issue(path, f"flow {name!r} is stopped and started in one phase")
+    elif name in running or name in phase.start[:position]:
+        yield Issue(path, f"flow {name!r} runs already", "stop it in an earlier phase")
+
+
+def _pools_hold(profile: Profile) -> Iterator[Issue]:
+    """Follow the sizes of the pools through the actions."""
+    sizes = {pool.name: pool.nodes for pool in profile.fleet.pools}
+    largest = dict(sizes)
+    for index, phase in enumerate(profile.phases):
+        for position, action in enumerate(phase.do):
+            key, resize = ("grow", action.grow) if action.grow is not None else ("shrink", action.shrink)
+            assert resize is not None
+            path: Path = ("phases", index, "do", position, key)
+            if resize.pool not in sizes:
+                yield _missing((*path, "pool"), "pool", resize.pool, sizes)
+                continue
+            change = resize.by if key == "grow" else -resize.by
+            if sizes[resize.pool] + change < 0:
+                yield Issue((*path, "by"), f"pool {resize.pool!r} has {sizes[resize.pool]:,} nodes at this point")
+            sizes[resize.pool] = max(0, sizes[resize.pool] + change)
+            largest[resize.pool] = max(largest[resize.pool], sizes[resize.pool])
+    for index, pool in enumerate(profile.fleet.pools):
+        if not largest[pool.name]:
+            yield Issue(("fleet", "pools", index, "nodes"), f"pool {pool.name!r} has no nodes and no action adds any")
+
+
+def _nodes_at(profile: Profile, until: int) -> int:
+    """Count the nodes once the actions of the phases up to and including ``until`` are done."""
+    nodes = profile.fleet.node_count
+    for phase in profile.phases[: until + 1]:
+        nodes += sum(
+            action.grow.by if action.grow else -action.shrink.by if action.shrink else 0 for action in phase.do
+        )
+    return nodes
+
+
+def _agents_have_nodes(profile: Profile) -> Iterator[Issue]:
+    for index, phase in enumerate(profile.phases):
+        for name in phase.start:
+            flow = profile.flows.get(name)
+            if flow is None or flow.agents is None or _nodes_at(profile, index) > 0:
+                continue
+            path: Path = ("flows", name)
+            if flow.agents.per_node is not None:
+                yield Issue((*path, "agents", "perNode"), "the fleet has no nodes when this flow starts")
+            elif flow.identity == "node":
+                yield Issue((*path, "identity"), "each agent is its node, and the fleet has no nodes")
+            elif (step := _step_about_node(flow)) is not None:
+                yield Issue((*path, "steps", step), "{node} is an agent's node, and the fleet has no nodes")
+
+
+def _step_about_node(flow: FlowSpec) -> int | None:
+    word = f"{{{RUN_TIME_WORDS[0]}}}"
+    for index, step in enumerate(flow.steps):
+        texts = (step.target, step.namespace, step.name, step.field_selector, step.label_selector)
+        if any(word in text for text in texts if text is not None):
+            return index
+    return None
+
+
+def _locustfile_identities(profile: Profile) -> Iterator[Issue]:
+    for name, flow in profile.flows.items():
+        if flow.locustfile is not None and flow.identity == "node":
+            yield Issue(("flows", name, "identity"), "users of a locustfile are no nodes")
+
+
+def _subjects_exist(profile: Profile) -> Iterator[Issue]:
+    places: list[tuple[Path, str]] = [
+        *((("phases", index, "until"), phase.until) for index, phase in enumerate(profile.phases) if phase.until),
+        *((("slo", name), text) for name, text in profile.slo.items()),
+        *((("objectives", index, "check"), objective.check) for index, objective in enumerate(profile.objectives)),
+    ]
+    for path, text in places:
+        issue = _subject_issue(profile, path, parse_objective(text).subject)
+        if issue is not None:
+            yield issue
+
+
+def _subject_issue(profile: Profile, path: Path, subject: Subject) -> Issue | None:
+    name = subject.name or ""
+    match subject.scope:
+        case "flow":
+            return _flow_subject_issue(profile, path, subject, name)
+        case "probe":
+            return _probe_subject_issue(profile, path, subject, name)
+        case "component" if name not in COMPONENTS:
+            return _missing(path, "component", name, COMPONENTS)
+    return None
+
+
+def _flow_subject_issue(profile: Profile, path: Path, subject: Subject, name: str) -> Issue | None:
+    flow = profile.flows.get(name)
+    if flow is None:
+        return _missing(path, "flow", name, profile.flows)
+    titles = [step.title for step in flow.steps]
+    # The requests of a locustfile are named by its code.
+    if subject.step is not None and flow.agents is not None and subject.step not in titles:
+        return _missing(path, f"step of flow {name!r} called", subject.step, titles)
+    if subject.step is not None and subject.measure in {"started", "connected"}:
+        return Issue(path, f"{subject.measure} is measured for a whole flow, not for a step")
+    return None
+
+
+def _probe_subject_issue(profile: Profile, path: Path, subject: Subject, name: str) -> Issue | None:
+    probe = profile.probes.get(name)
+    if probe is None:
+        return _missing(path, "probe", name, profile.probes)
+    if subject.identity is not None and subject.identity not in probe.identities:
+        return _missing(path, f"identity of probe {name!r} called", subject.identity, probe.identities)
+    if subject.measure in {"ready", "not_ready"} and not probe.node_readiness:
+        return Issue(path, f"only a nodeReadiness probe counts nodes, and {name!r} is none")
+    return None
+
+
+def _conditions_can_come(profile: Profile) -> Iterator[Issue]:
+    started: set[str] = set()
+    for index, phase in enumerate(profile.phases):
+        started |= set(phase.start)
+        subject = _condition(phase)
+        if (
+            subject is not None
+            and subject.scope == "flow"
+            and subject.name in profile.flows
+            and subject.name not in started
+        ):
+            yield Issue(("phases", index, "until"), f"flow {subject.name!r} has not been started by then")
+
+
+def _condition(phase: Phase) -> Subject | None:
+    return parse_objective(phase.until).subject if phase.until is not None else None
+
+
+def _delays_are_within(profile: Profile) -> Iterator[Issue]:
+    longest_s = sum(phase.longest_s for phase in profile.phases)
+    for index, objective in enumerate(profile.objectives):
+        if objective.abort and objective.delay_s >= longest_s:
+            what = f"the phases are over after {write_duration(longest_s)} at the latest: this would never abort"
+            yield Issue(("objectives", index, "delay"), what)
+
+
+def _waits_are_within(profile: Profile) -> Iterator[Issue]:
+    for index, phase in enumerate(profile.phases):
+        if phase.longest_s > 7 * 86_400:
+            yield Issue(("phases", index, "for" if phase.until is None else "atMost"), "a phase of more than 7 days")
+    if not any(phase.longest_s for phase in profile.phases):
+        yield Issue(("phases",), "the phases take no time: nothing would be measured")
+
+
+def _locustfiles_exist(profile: Profile, directory: FilePath) -> Iterator[Issue]:
+    for name, flow in profile.flows.items():
+        if flow.locustfile is None:
+            continue
+        path: Path = ("flows", name, "locustfile", "path")
+        file = directory / flow.locustfile.path
+        try:
+            is_file = file.is_file()
+        except (OSError, ValueError):
+            is_file = False
+        if not is_file:
+            yield Issue(path, f"no such file: {file}", "the path is relative to the profile")
+
+
+_CHECKS: Final[tuple[Callable[[Profile], Iterator[Issue]], ...]] = (
+    _names_differ,
+    _flows_are_started,
+    _pools_hold,
+    _agents_have_nodes,
+    _locustfile_identities,
+    _subjects_exist,
+    _conditions_can_come,
+    _delays_are_within,
+    _waits_are_within,
+)

@@ -1,0 +1,194 @@
+"""Load a profile: find, read, override, fill in parameters, validate, check, and remember where each value came from.
+
+Every mistake ends in one ``ProfileError`` that carries all problems found: those of the text alone first; then overrides,
+parameters and schema together; then, once the values are sound, whether the parts fit each other.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any
+
+from scaletest.core.errors import Problem, ProfileError
+from scaletest.profile.builtin import find_profile
+from scaletest.profile.checks import check_profile
+from scaletest.profile.overrides import Overridden, Override, apply_overrides
+from scaletest.profile.parameters import Scalar, Substitution, check_names, substitute
+from scaletest.profile.places import Issue, Path, dotted, leaves
+from scaletest.profile.schema import Profile
+from scaletest.profile.validation import validate
+from scaletest.profile.yamlfile import Document, parse_text, read_text
+
+__all__ = ["LoadedProfile", "Origin", "load_profile", "resolve"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value came from: the profile's file (by its name), an override, or a default of the schema."""
+
+    file: str | None = None
+    line: int | None = None
+    override: str | None = None
+    parameters: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return self.override or "default"
+        place = f"{self.file}:{self.line}"
+        used = " ".join(f"{{{name}}}" for name in self.parameters)
+        parts = [place, f"via {used}" if used else "", f"from {self.override}" if self.override else ""]
+        return " ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedProfile:
+    """A profile with what it was made from.
+
+    ``resolved`` is the whole profile as plain values, defaults included and units written out:
+    ``Profile.model_validate(resolved) == profile``. ``provenance`` has the origin of each of its leaves by dotted key.
+    """
+
+    profile: Profile
+    path: FilePath
+    resolved: dict[str, Any]
+    provenance: dict[str, Origin]
+    parameters: dict[str, Scalar]
+    warnings: list[Problem] = field(default_factory=list)
+
+    @property
+    def directory(self) -> FilePath:
+        """The directory to which file names in the profile are relative."""
+        return self.path.absolute().parent
+
+
+def load_profile(reference: str, overrides: Sequence[str] = ()) -> LoadedProfile:
+    """Load a built-in profile by name or a YAML file by path, with ``KEY=VALUE`` overrides.
+
+    Raises UsageError for an unknown name and ProfileError with all problems, by line, for everything else.
+    """
+    path = find_profile(reference)
+    file = str(path)
+    document = parse_text(read_text(path), file)
+    if document.data is None:
+        raise ProfileError([Problem("is empty", file=file)])
+    if not isinstance(document.data, dict):
+        what = f"is {'a list' if isinstance(document.data, list) else 'a single value'}, not a mapping (key: value)"
+        raise ProfileError([Problem(what, file=file, line=document.line(()))])
+    return _Loading(path, document, apply_overrides(document.data, overrides)).load()
+
+
+def resolve(profile: Profile) -> dict[str, Any]:
+    """Return a profile as plain values from which it can be read again."""
+    return profile.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class _Loading:
+    """The values of one profile on their way, and whom to blame for each."""
+
+    def __init__(self, path: FilePath, document: Document, overridden: Overridden) -> None:
+        self.path = path
+        self.document = document
+        self.overridden = overridden
+        self.parameters = _parameters_of(overridden.data)
+        self.filled: Substitution = substitute(overridden.data, self.parameters)
+
+    def load(self) -> LoadedProfile:
+        profile, found = validate(self.filled.data)
+        substitution_issues = [*check_names(self.parameters), *self.filled.issues]
+        blamed = {issue.path for issue in substitution_issues}
+        issues = [*substitution_issues, *(issue for issue in found if issue.path not in blamed)]
+        problems = [*self.document.problems, *self.overridden.problems, *map(self._problem, issues)]
+        problems += self._idle_overrides()
+        if profile is not None and not problems:
+            problems = [self._problem(issue) for issue in check_profile(profile, self.path.absolute().parent)]
+        if profile is None or problems:
+            raise ProfileError(sorted(problems, key=lambda problem: (problem.line or 0, problem.key or "")))
+        resolved = resolve(profile)
+        provenance = {dotted(path): self._origin(path) for path, _ in leaves(resolved)}
+        return LoadedProfile(
+            profile, self.path, resolved, provenance, copy.deepcopy(self.parameters), self._unused_parameters()
+        )
+
+    def _used_parameters(self) -> set[str]:
+        # Those of the file as it stands: an override may replace the only text that uses one.
+        return self.filled.names | substitute(self.document.data, self.parameters).names
+
+    def _idle_overrides(self) -> list[Problem]:
+        used = self._used_parameters()
+        return [
+            Problem("nothing in the profile uses this parameter", file=str(override), key=name)
+            for name, override in self.overridden.parameters.items()
+            if name not in used
+        ]
+
+    def _unused_parameters(self) -> list[Problem]:
+        used = self._used_parameters()
+        return [
+            Problem(
+                "nothing uses this parameter",
+                file=str(self.path),
+                line=self.document.line(("parameters", name)),
+                key=f"parameters.{name}",
+            )
+            for name in self.parameters
+            if name not in used
+        ]
+
+    def _problem(self, issue: Issue) -> Problem:
+        key = dotted(issue.path) or None
+        line = self.document.line(issue.path)
+        override = self._override_at(issue.path) or self._override_below(issue.path)
+        if override is not None:
+            return Problem(issue.what, file=str(override), key=key, hint=issue.hint)
+        parameter = self._parameter_at(issue.path)
+        if parameter is not None:
+            used_at = f"used in {self.path}:{line}"
+            hint = f"{issue.hint}; {used_at}" if issue.hint else used_at
+            return Problem(issue.what, file=str(parameter), key=key, hint=hint)
+        return Problem(issue.what, file=str(self.path), line=line, key=key, hint=issue.hint)
+
+    def _override_at(self, path: Path) -> Override | None:
+        """Return the override that gave the value at a path, or a value around it."""
+        if path[:1] == ("parameters",) and len(path) == 2 and path[1] in self.overridden.parameters:
+            return self.overridden.parameters[str(path[1])]
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.overridden.paths:
+                return self.overridden.paths[path[:length]]
+        return None
+
+    def _override_below(self, path: Path) -> Override | None:
+        """Return an override of something within a place that is wrong as a whole (``for`` beside ``until``)."""
+        below = [override for at, override in self.overridden.paths.items() if path and at[: len(path)] == path]
+        return below[-1] if below else None
+
+    def _parameters_at(self, path: Path) -> tuple[str, ...]:
+        # An objective written as a text is resolved to a mapping: its text was one part up.
+        return self.filled.used.get(path) or self.filled.used.get(path[:-1], ())
+
+    def _parameter_at(self, path: Path) -> Override | None:
+        names = self._parameters_at(path)
+        return next((self.overridden.parameters[name] for name in names if name in self.overridden.parameters), None)
+
+    def _origin(self, path: Path) -> Origin:
+        override = self._override_at(path)
+        if override is not None:
+            return Origin(override=str(override))
+        if path not in self.document.lines and not (path[-1] == "check" and path[:-1] in self.document.lines):
+            return Origin()
+        parameter = self._parameter_at(path)
+        return Origin(
+            file=self.path.name,
+            line=self.document.line(path),
+            override=str(parameter) if parameter else None,
+            parameters=self._parameters_at(path),
+        )
+
+
+def _parameters_of(data: Any) -> dict[str, Scalar]:
+    given = data.get("parameters") if isinstance(data, dict) else None
+    if not isinstance(given, dict):
+        return {}
+    return {name: value for name, value in given.items() if isinstance(value, str | int | float | bool)}
