@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scaletest.controlplane import plan as plans
+from scaletest.controlplane.logs import quote_log
 from scaletest.controlplane.state import ClusterState, EndReason, read_state
 from scaletest.core.errors import ClusterError
 from scaletest.core.journal import Record
@@ -56,7 +57,8 @@ class SupervisorClient:
                 raise _did_not_start(self.cluster_dir, state)
             if state is not None and not state.supervisor.is_alive():
                 msg = f"the supervisor of cluster {state.name} died while the cluster started"
-                raise ClusterError(f"{msg}\n{self._log_tail()}".rstrip(), hint="run: scaletest clean")
+                quote = quote_log(plans.supervisor_log_path(self.cluster_dir))
+                raise ClusterError(f"{msg}\n{quote}".rstrip(), hint="run: scaletest clean")
             if asyncio.get_running_loop().time() > deadline_s:
                 msg = f"cluster {self.cluster_dir.name} was not ready after {timeout_s:g} s"
                 raise ClusterError(msg, hint=f"its logs lie in {self.cluster_dir}")
@@ -152,9 +154,6 @@ class SupervisorClient:
         msg = f"the supervisor of cluster {self.cluster_dir.name} does not answer: {str(why) or 'it hung up'}"
         return ClusterError(msg, hint="run: scaletest clean")
 
-    def _log_tail(self) -> str:
-        return tail(plans.supervisor_log_path(self.cluster_dir))
-
 
 def spawn_supervisor(cluster_dir: Path, plan: plans.ClusterPlan) -> SupervisorClient:
     """Write the plan and start a detached supervisor for it; returns once the supervisor has taken over.
@@ -177,21 +176,9 @@ def spawn_supervisor(cluster_dir: Path, plan: plans.ClusterPlan) -> SupervisorCl
         )
     client = SupervisorClient(cluster_dir)
     if done.returncode != 0 or client.state() is None:
-        msg = f"the supervisor of cluster {plan.name} did not start (exit code {done.returncode})\n{tail(log)}"
+        msg = f"the supervisor of cluster {plan.name} did not start (exit code {done.returncode})\n{quote_log(log)}"
         raise ClusterError(msg.rstrip())
     return client
-
-
-def tail(path: Path, *, lines: int = 15, limit_bytes: int = 16_384) -> str:
-    """Return the last lines of a text file; empty when it cannot be read."""
-    try:
-        with path.open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - limit_bytes))
-            text = stream.read().decode(errors="replace")
-    except OSError:
-        return ""
-    return "\n".join(text.splitlines()[-lines:])
 
 
 def _did_not_start(cluster_dir: Path, state: ClusterState) -> ClusterError:

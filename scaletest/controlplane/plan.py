@@ -21,8 +21,8 @@ from typing import Any, Final, Literal, cast
 from scaletest.core.processes import ProcessId
 
 __all__ = [
-    "CLUSTER_ENV",
     "CONTROL_SOCKET",
+    "SUPERVISOR_ENV",
     "ClusterPlan",
     "ComponentPlan",
     "JournalTarget",
@@ -31,6 +31,7 @@ __all__ = [
     "Limits",
     "RestartBackoff",
     "Role",
+    "launcher_log_path",
     "plan_path",
     "read_plan",
     "run_dir",
@@ -45,9 +46,9 @@ Role = Literal["store", "server", "controller"]
 LimitBy = Literal["auto", "cgroup", "watchdog"]
 
 CONTROL_SOCKET: Final = "control.sock"
-CLUSTER_ENV: Final = "SCALETEST_CLUSTER_DIR"
-"""Set in the environment of the launcher and so of every process that comes from it: what is left
-of a cluster is found by it even where no pid had been recorded yet."""
+SUPERVISOR_ENV: Final = "SCALETEST_SUPERVISOR"
+"""Set in the environment of the launcher, and so of every process that comes from it, to ``PID-STARTTICKS`` of the
+supervisor: what is left of a cluster is found by it even where no pid had been recorded yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +259,13 @@ def supervisor_journal_path(cluster_dir: Path) -> Path:
 
 
 def supervisor_log_path(cluster_dir: Path) -> Path:
-    """Path of the supervisor's and the launcher's output."""
+    """Path of the supervisor's output: empty unless it has a bug."""
     return cluster_dir / "supervisor.log"
+
+
+def launcher_log_path(cluster_dir: Path) -> Path:
+    """Path of the launcher's output."""
+    return cluster_dir / "launcher.log"
 
 
 def write_private_json(path: Path, data: Any) -> None:

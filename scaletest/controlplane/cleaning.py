@@ -1,0 +1,55 @@
+"""What a supervisor that was killed has left behind, and its removal: by pid and start time, never by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scaletest.controlplane.plan import CONTROL_SOCKET
+from scaletest.controlplane.state import ClusterState, read_state, write_state
+from scaletest.controlplane.supervisor import cgroups, ending
+
+__all__ = ["clean_dead_cluster", "is_dead_cluster"]
+
+
+def is_dead_cluster(cluster_dir: Path) -> bool:
+    """Whether the directory holds a cluster whose supervisor is gone without having ended it."""
+    state = read_state(cluster_dir)
+    return state is not None and state.status != "ended" and not state.supervisor.is_alive()
+
+
+def clean_dead_cluster(cluster_dir: Path) -> list[str]:
+    """End what is left of a cluster whose supervisor is gone; return what was done, for people.
+
+    Kills what is left of its processes, removes its control groups and the plan's ``remove_paths``, and leaves the
+    directory with its logs. Does nothing to a cluster whose supervisor lives, or that has ended. Blocks up to some
+    seconds. Raises ValueError when the state cannot be read.
+    """
+    state = read_state(cluster_dir)
+    if state is None or state.status == "ended" or state.supervisor.is_alive():
+        return []
+    done = _end_processes(state)
+    done += _remove(state)
+    (cluster_dir / CONTROL_SOCKET).unlink(missing_ok=True)
+    for component in state.components.values():
+        component.process = None
+    state.status = "ended"
+    state.reason = state.reason or "supervisor_gone"
+    current = read_state(cluster_dir)
+    if current is not None and current.supervisor == state.supervisor:
+        write_state(cluster_dir, state)
+    return done
+
+
+def _end_processes(state: ClusterState) -> list[str]:
+    names = {component.process: name for name, component in state.components.items() if component.process}
+    if state.launcher is not None:
+        names[state.launcher] = "launcher"
+    killed = ending.end_leftovers(state.supervisor, names, [Path(group) for group in state.groups])
+    return [f"killed {names.get(process, 'process')} {process.pid}" for process in killed]
+
+
+def _remove(state: ClusterState) -> list[str]:
+    there = [path for path in [*state.groups, *state.remove_paths] if Path(path).exists()]
+    left = [str(path) for path in cgroups.remove_groups([Path(group) for group in state.groups])]
+    left += ending.remove_files(state.remove_paths)
+    return [f"could not remove {path}" if path in left else f"removed {path}" for path in there]
