@@ -15,8 +15,6 @@ __all__ = ["FakeProbe", "NodeReadinessProbe", "Observation", "OperatorProbe", "P
 
 UNFINISHED: Final = "unfinished"
 """Outcome of a request that the end of the run cut off: no answer yet, and not yet timed out."""
-SKIPPED: Final = "skipped"
-"""Outcome of a request that was due and not sent."""
 
 
 @dataclass(frozen=True, slots=True)

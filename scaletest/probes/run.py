@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from scaletest.core.access import ApiAccess
 from scaletest.core.apiclient import HttpApiClient
 from scaletest.core.journal import Journal
-from scaletest.probes.probe import SKIPPED, UNFINISHED, Observation, Probe, make_probe
+from scaletest.probes.probe import UNFINISHED, Observation, Probe, make_probe
 from scaletest.probes.schedule import OpenLoop, most_in_flight, run_open_loop
 from scaletest.profile.schema import ProbeSpec
 
@@ -32,7 +32,10 @@ class ProbeTask:
     timeout_s: float
 
     async def run(self, journal: Journal, stop: asyncio.Event, *, offset_s: float = 0.0) -> None:
-        """Observe every ``every_s``, the first time after ``offset_s``, until ``stop``; one record each."""
+        """Observe every ``every_s``, the first time after ``offset_s``, until ``stop``.
+
+        Every due time becomes one record: ``probe`` (or ``probe.nodes``), or ``probe.missed`` when nothing was sent.
+        """
 
         def record(due_s: float, sent_s: float, observation: Observation) -> None:
             journal.append(
@@ -54,7 +57,12 @@ class ProbeTask:
             record(due_s, sent_s, observation)
 
         def miss(due_s: float, why: str) -> None:
-            record(due_s, due_s, Observation(SKIPPED, 0.0, None, why))
+            # Not a `probe` record: that we did not ask says nothing about the API server.
+            journal.append(
+                "probe.missed",
+                probe=self.name, identity=self.identity, server=self.server,
+                sent_t=round(due_s - journal.clock_origin_s, 4), reason=why,
+            )  # fmt: skip
 
         await run_open_loop(
             OpenLoop(time.monotonic() + offset_s, self.every_s),
