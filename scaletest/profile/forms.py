@@ -38,8 +38,8 @@ __all__ = [
     "without_run_time_words",
 ]
 
-RUN_TIME_WORDS: Final = ("node", "agent")
-"""``{node}`` and ``{agent}`` in a step are filled in by each agent while it runs."""
+RUN_TIME_WORDS: Final = ("node",)
+"""``{node}`` in a step is filled in by each agent while it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ Version = Annotated[
     str,
     _matching(r"v?\d{1,4}\.\d{1,4}(\.\d{1,4})?", "a version", "write 1.37 or 1.37.2"),
     BeforeValidator(_text_not_number),
-    Form('version, in quotes (`"1.37"`)'),
+    Form("version, in quotes"),
 ]
 StepLabel = Annotated[
     str, _matching(r"[A-Za-z0-9_-]{1,60}", "a label", "use letters, digits, hyphens and underscores"), Form("text")

@@ -110,50 +110,48 @@ MEASURES: Final[dict[str, dict[str, Dimension]]] = {
     },
     "etcd": {"fsync_p99": Dimension.DURATION, "commit_p99": Dimension.DURATION, "db_size": Dimension.BYTES},
 }
-"""Measures by scope. Extremes are over the time span looked at: memory its maximum, available memory its
-minimum, ``ready`` and ``started`` the latest value."""
+"""Measures by scope."""
 
 MEANINGS: Final[dict[str, dict[str, str]]] = {
     "flow": {
-        "p50": "latency of 2xx answers, from the start of a request to the last byte of its body; `p90`, `p95`, `p99`, "
-        "`p999`, `max` and `mean` likewise",
+        "p50": "latency of 2xx answers, from the start of a request to the last byte of its body",
         "error_rate": "share of requests without a 2xx answer",
-        "rate": "requests finished per second, over the time that the flow ran",
-        "requests": "requests finished",
-        "errors": "requests without a 2xx answer",
+        "rate": "requests per second of the time that the flow ran",
+        "requests": "requests that ended",
+        "errors": "requests that ended without a 2xx answer",
         "bytes": "bytes of bodies received",
         "started": "agents started and not stopped since (latest)",
         "connected": "agents that hold a connection (latest)",
     },
     "probe": {
-        "p50": "latency of good answers (2xx within the time-out), over all servers and identities unless one is named; "
-        "`p90` … `mean` likewise",
-        "success_rate": "share of good answers",
-        "locked_out": "longest time without a good answer",
-        "observations": "requests made",
+        "p50": "latency; an observation without a good answer (2xx within the time-out) is infinitely long, and `mean` is "
+        "of good answers. Without an identity: of the worst one",
+        "success_rate": "share of good answers, of the worst identity",
+        "locked_out": "longest time between two good answers with none between them",
+        "observations": "requests sent",
         "ready": "nodes that are Ready (latest; `nodeReadiness` only)",
         "not_ready": "nodes that are not Ready (latest; `nodeReadiness` only)",
     },
     "component": {
         "memory": "largest resident memory",
-        "cpu": "largest CPU use between two samples, in cores",
+        "cpu": "CPU use on average, in cores",
         "restarts": "restarts",
         "oom_kills": "kills at the memory cap",
     },
     "generator": {
         "lag_p99": "how late the load driver's event loop wakes up",
-        "cpu": "largest CPU use of the driver's process tree, in cores",
+        "cpu": "CPU use of the driver's process tree on average, in cores",
         "memory": "largest resident memory of the driver's process tree",
-        "unread_share": "largest share of sockets with bytes waiting that the driver has not read",
+        "unread_share": "largest share of sockets with bytes waiting to be read that lasted 10 s",
     },
     "host": {
         "available_memory": "smallest available memory of the host",
-        "cpu_idle": "smallest idle share of the host's CPU between two samples",
+        "cpu_idle": "idle share of the host's CPU on average",
     },
     "apf": {
         "rejected": "requests that API Priority and Fairness rejected at this level",
-        "queued": "largest number of requests in the level's queues",
-        "seats": "largest number of seats in use",
+        "queued": "largest number of requests in the level's queues, of one server",
+        "seats": "largest number of seats in use, of one server",
     },
     "etcd": {
         "fsync_p99": "time of a write-ahead log fsync",
@@ -161,7 +159,7 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "db_size": "largest size of the database",
     },
 }
-"""What each measure means, for the profile reference; latency quantiles stand under ``p50``."""
+"""What each measure means, for the profile reference; the other latencies stand under ``p50``."""
 
 _NAMED_SCOPES: Final = {"flow": (1, 2), "probe": (1, 1), "component": (1, 1), "apf": (1, 1)}
 

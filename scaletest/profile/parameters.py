@@ -1,8 +1,8 @@
 """Parameters of a profile: ``{nodes}`` in a text stands for the value of the parameter ``nodes``.
 
 A text that is nothing but ``{nodes}`` takes the parameter's value with its type; within a longer text the value is
-written out. A literal brace is doubled: ``{{``, ``}}``. ``{node}`` and ``{agent}`` are words of the
-run time: each agent fills them in, and they have a meaning only in the steps of a flow.
+written out. A literal brace is doubled: ``{{``, ``}}``. ``{node}`` is a word of the run time: each agent
+fills it in, and it has a meaning only in the steps of a flow.
 """
 
 from __future__ import annotations

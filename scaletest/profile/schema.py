@@ -88,7 +88,7 @@ class ControlPlaneSpec(Model):
     heartbeat_factor: Literal["auto"] | Annotated[int, Field(ge=1, le=60)] = Field(
         "auto",
         description=(
-            "How many times rarer than a kubelet's the nodes' heartbeats are: 1 renews each lease every 10 s. "
+            "How many times rarer than a kubelet's the nodes' heartbeats are, 1 to 60: 1 renews each lease every 10 s. "
             "`auto` takes the smallest of 1, 2, 5, 10, 20 whose cost stays under 15 % of the host's cores."
         ),
     )
@@ -185,7 +185,7 @@ class StepSpec(Model):
         "any",
         description=(
             "`any`: `resourceVersion=0`, from the watch cache. `quorum`: none given, the newest. "
-            "`exact`: the version that the agent's last LIST returned (`resourceVersionMatch=Exact`)."
+            "`exact`: the version that the agent's last LIST returned (a GET: not older than it)."
         ),
     )
     field_selector: str | None = Field(None, description="For example `spec.nodeName={node}`.")
@@ -223,7 +223,6 @@ class StepSpec(Model):
             ),
             (self.limit is not None and self.list_ is None, "limit goes with list"),
             (self.get is not None and selects, "a selector goes with list or watch"),
-            (self.get is not None and self.consistency == "exact", "consistency exact goes with list or watch"),
             (self.watch is not None and self.every_s is not None, "a watch stays open: it has no every"),
             (self.every_s is None and self.jitter > 0, "jitter goes with every"),
         ]
