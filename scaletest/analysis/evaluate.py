@@ -56,6 +56,7 @@ class ObjectiveResult:
     """An objective, what was measured, and whether it holds."""
 
     text: str
+    """As the profile spells it."""
     objective: Objective | None
     """None when this version of scaletest does not understand the text."""
     measured: Measured
@@ -77,7 +78,7 @@ def check(text: str, objective: Objective | None, state: RunState) -> ObjectiveR
     if objective is None:
         return ObjectiveResult(text, None, _never("not understood by this version of scaletest"), holds=False)
     measured = measure(state, objective.subject)
-    return ObjectiveResult(str(objective), objective, measured, objective.holds(measured.value))
+    return ObjectiveResult(text, objective, measured, objective.holds(measured.value))
 
 
 def _never(why: str) -> Measured:
@@ -187,6 +188,7 @@ def _identity(state: RunState, probe: str, identity: str, measure_name: str, spa
 
 def _observations(observations: Sequence[Observation], measure_name: str) -> Measured:
     count = len(observations)
+    ended = sum(not item.unfinished for item in observations)
     if not count:
         return _never("observed nothing in this time")
     good_s = [item.latency_s for item in observations if item.ok]
@@ -194,7 +196,7 @@ def _observations(observations: Sequence[Observation], measure_name: str) -> Mea
         case "observations":
             return Measured(float(count), count)
         case "success_rate":
-            return Measured(len(good_s) / count, count)
+            return _of(len(good_s) / ended if ended else math.nan, ended, "no request ended in this time")
         case "mean":
             return _of(sum(good_s) / len(good_s) if good_s else math.nan, len(good_s), "no good answer")
         case quantile:
@@ -295,8 +297,8 @@ def _etcd(state: RunState, subject: Subject, span: Span | None) -> Measured:
         case "commit_p99":
             value, count = state.etcd.commit_quantile_s(0.99, span)
         case _:
-            samples = state.etcd.within(span)
-            value, count = max((item.db_bytes for item in samples), default=math.nan), len(samples)
+            sizes = [item.db_bytes for item in state.etcd.within(span) if not math.isnan(item.db_bytes)]
+            value, count = max(sizes, default=math.nan), len(sizes)
     return _of(value, count, "etcd's metrics were read less than twice in this time")
 
 

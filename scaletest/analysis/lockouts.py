@@ -3,7 +3,8 @@
 A *good* answer is a 2xx within the probe's time-out. An operator is *locked out* between two neighbouring good
 answers when a request that they sent in between got no good answer. The span begins when the last
 good answer arrived and ends when the next one arrives: the longest time for which access was not
-proven. Before any good answer it begins when the first request was sent; without a next good
+proven. A request that the end of the run cut off is neither good nor bad: it proves nothing about access, but its latency is
+known to be at least what it had waited. Before any good answer it begins when the first request was sent; without a next good
 answer it lasts to the end of the measurement. Good answers that are merely slow lock nobody out: their latency shows it.
 
 With several API servers an operator is locked out while every server locks them out.
@@ -15,10 +16,14 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from scaletest.analysis.series import Span
 
-__all__ = ["Observation", "clip", "intersect", "latency_quantile", "lockouts", "longest_s"]
+__all__ = ["UNFINISHED", "Observation", "clip", "intersect", "latency_quantile", "lockouts", "longest_s"]
+
+UNFINISHED: Final = "unfinished"
+"""Outcome of a request that the end of the run cut off: no answer yet, and not yet timed out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +35,23 @@ class Observation:
     ok: bool
     outcome: str = "ok"
     reason: str | None = None
+    late_s: float = 0.0
+    """How long after its due time the request was sent."""
 
     @property
     def answered_s(self) -> float:
         """When the answer, or the failure, arrived."""
         return self.sent_s + self.latency_s
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether the end of the run cut the request off before its time-out."""
+        return self.outcome == UNFINISHED
+
 
 def lockouts(observations: Iterable[Observation], until_s: float) -> list[Span]:
     """Return the spans locked out, in order, for the observations of one server; an open one ends at ``until_s``."""
-    looked_at = [item for item in observations if item.sent_s < until_s]
+    looked_at = [item for item in observations if item.sent_s < until_s and not item.unfinished]
     good_s = sorted(item.answered_s for item in looked_at if item.ok)
     bad_s = sorted(item.sent_s for item in looked_at if not item.ok)
     spans: dict[Span, None] = {}
@@ -80,8 +92,9 @@ def latency_quantile(observations: Sequence[Observation], q: float) -> float:
     """Return a quantile of the latencies, with a failed observation as infinitely long; NaN for none.
 
     A probe that fails fast must not look fast, so ``p99`` is infinite as soon as more than 1 % of its requests failed.
+    One cut off by the end of the run counts with the time it had waited, which is the least it would have taken.
     """
     if not observations:
         return math.nan
-    values = sorted(item.latency_s if item.ok else math.inf for item in observations)
+    values = sorted(item.latency_s if item.ok or item.unfinished else math.inf for item in observations)
     return values[max(1, math.ceil(q * len(values))) - 1]

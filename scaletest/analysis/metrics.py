@@ -113,9 +113,11 @@ class EtcdMetrics:
         """Take in a ``metrics.etcd`` record. Raises what a malformed one makes Python raise, changing nothing."""
         counters: dict[tuple[str, float], float] = {("puts", 0.0): float(record.get("puts") or 0)}
         for name in ("fsync", "commit"):
-            for bound, count in (record.get(name) or {}).get("buckets") or ():
-                counters[name, math.inf if bound is None else float(bound)] = float(count)
-        db_bytes, in_use_bytes = float(record["db_bytes"]), float(record.get("db_in_use_bytes") or math.nan)
+            histogram = record.get(name) or {}
+            counters[name, math.inf] = float(histogram.get("count") or 0)
+            for bound, count in histogram.get("buckets") or ():
+                counters[name, float(bound)] = float(count)
+        db_bytes, in_use_bytes = _or_nan(record.get("db_bytes")), _or_nan(record.get("db_in_use_bytes"))
         grown = counter_increases(self._counters, counters) if self._counters is not None else {}
         self.samples.append(
             EtcdSample(
@@ -148,3 +150,7 @@ def _quantile(q: float, parts: Iterable[Mapping[float, float]]) -> tuple[float, 
         for bound, count in part.items():
             counts[bound] = counts.get(bound, 0.0) + count
     return bucket_quantile(q, counts), int(max(counts.values(), default=0))
+
+
+def _or_nan(value: Any) -> float:
+    return math.nan if value is None else float(value)

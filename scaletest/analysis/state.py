@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from scaletest.analysis.components import (
     ComponentExit,
@@ -33,6 +33,9 @@ __all__ = ["Event", "FlowSample", "GeneratorSample", "NodeCount", "PhaseSpan", "
 
 NODE_PROBE_IDENTITY: Final = "system:masters"
 """Who counts Ready nodes."""
+
+_SKIPPED: Final = "skipped"
+"""Outcome of a probe's request that was due and not sent: it says something of the prober, nothing of the server."""
 
 _SAMPLES_KEPT: Final = 5
 """Failed answers kept for each flow, step and outcome."""
@@ -131,6 +134,8 @@ class RunState:
     flow_samples: list[FlowSample] = field(default_factory=list)
     probes: dict[str, dict[tuple[str, str], list[Observation]]] = field(default_factory=dict)
     """Observations by probe, then by (identity, server)."""
+    probe_skips: Counter[str] = field(default_factory=Counter)
+    """Requests of each probe that were due and not sent."""
     node_counts: dict[str, list[NodeCount]] = field(default_factory=dict)
     components: dict[str, ComponentSeries] = field(default_factory=dict)
     """Components of the control plane, and the processes of scaletest itself."""
@@ -204,9 +209,9 @@ class RunState:
 
 
 def _run_end(state: RunState, record: Record) -> None:
-    code = record.get("exit_code")
-    exit_code = int(code) if code is not None else None
-    state.end = RunEnd(float(record["t"]), str(record["status"]), _text(record.get("reason")), exit_code)
+    state.end = RunEnd(
+        float(record["t"]), str(record["status"]), _text(record.get("reason")), _whole(record.get("exit_code"))
+    )
 
 
 def _phase_start(state: RunState, record: Record) -> None:
@@ -237,13 +242,12 @@ def _flow(state: RunState, record: Record) -> None:
 
 
 def _flow_sample(state: RunState, record: Record) -> None:
-    status = record.get("status")
     sample = FlowSample(
         float(record["t"]),
         str(record["flow"]),
         str(record["step"]),
         str(record["outcome"]),
-        int(status) if status is not None else None,
+        _whole(record.get("status")),
         _text(record.get("reason")),
         _text(record.get("message")),
         _text(record.get("node")),
@@ -255,6 +259,9 @@ def _flow_sample(state: RunState, record: Record) -> None:
 
 
 def _probe(state: RunState, record: Record) -> None:
+    if record.get("outcome") == _SKIPPED:
+        state.probe_skips[str(record["probe"])] += 1
+        return
     key = str(record.get("identity") or NODE_PROBE_IDENTITY), str(record.get("server") or "")
     observation = Observation(
         float(record["sent_t"]),
@@ -262,6 +269,7 @@ def _probe(state: RunState, record: Record) -> None:
         bool(record["ok"]),
         str(record.get("outcome") or ("ok" if record["ok"] else "error")),
         _text(record.get("reason")),
+        float(record.get("late_s") or 0.0),
     )
     state.probes.setdefault(str(record["probe"]), {}).setdefault(key, []).append(observation)
 
@@ -288,9 +296,14 @@ def _process(state: RunState, record: Record) -> None:
 
 
 def _host(state: RunState, record: Record) -> None:
-    state.host.samples.append(HostSample.parse(record))
-    state.host.total_bytes = record.get("total_bytes", state.host.total_bytes)
-    state.host.cores = record.get("cores", state.host.cores)
+    sample, total_bytes, cores = (
+        HostSample.parse(record),
+        _whole(record.get("total_bytes")),
+        _whole(record.get("cores")),
+    )
+    state.host.samples.append(sample)
+    state.host.total_bytes = total_bytes or state.host.total_bytes
+    state.host.cores = cores or state.host.cores
 
 
 def _metrics_gap(state: RunState, record: Record) -> None:
@@ -299,8 +312,8 @@ def _metrics_gap(state: RunState, record: Record) -> None:
 
 def _component_limit(state: RunState, record: Record) -> None:
     limit = ComponentLimit(
-        record.get("memory_bytes"),
-        record.get("cpu_cores"),
+        _whole(record.get("memory_bytes")),
+        _number(record.get("cpu_cores")),
         str(record.get("memory_by") or "none"),
         str(record.get("cpu_by") or "none"),
     )
@@ -317,10 +330,10 @@ def _component_exit(state: RunState, record: Record) -> None:
     ended = ComponentExit(
         float(record["t"]),
         str(record["reason"]),
-        record.get("code"),
-        record.get("signal"),
-        record.get("peak_rss_bytes"),
-        record.get("cap_bytes"),
+        _whole(record.get("code")),
+        _whole(record.get("signal")),
+        _whole(record.get("peak_rss_bytes")),
+        _whole(record.get("cap_bytes")),
     )
     _component(state, str(record["component"])).exits.append(ended)
 
@@ -341,6 +354,14 @@ def _driver(state: RunState, record: Record) -> None:
 
 def _component(state: RunState, name: str) -> ComponentSeries:
     return state.components.setdefault(name, ComponentSeries())
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _text(value: object) -> str | None:

@@ -42,6 +42,9 @@ STEAL_LIMIT_SHARE: Final = 0.10
 STEAL_WARNING_SHARE: Final = 0.02
 """CPU time that a hypervisor gave to others: latencies measure its scheduler then."""
 
+SKIPPED_LIMIT_SHARE: Final = 0.05
+"""Share of the probes' requests that may go unsent because the prober itself was held up."""
+
 BEHIND_LIMIT_S: Final = 5.0
 BEHIND_LIMIT_SHARE: Final = 0.10
 """Agents may start this late, in seconds and as a share of the time the rollout has taken."""
@@ -71,7 +74,7 @@ class Check:
 
 def check_validity(state: RunState, profile: Mapping[str, Any], *, broken_lines: int = 0) -> list[Check]:
     """Return all checks that apply to a run; ``profile`` is that of ``run.json``."""
-    checks = [_journal(state, broken_lines), *_steal(state)]
+    checks = [_journal(state, broken_lines), *_steal(state), *_probers(state)]
     if state.flows or state.flow_starts_s:
         checks += [*_alive(state), *_lag(state), *_cpu(state), *_unread(state), *_rollouts(state, profile)]
     return checks
@@ -102,6 +105,22 @@ def _steal(state: RunState) -> Iterator[Check]:
         remedy = "Run on a machine that does not share its cores." if grade is not Grade.GOOD else None
         said = f"{format_share(share)} of CPU time went to other guests (limit {format_share(STEAL_LIMIT_SHARE)})"
         yield Check("host steal", grade, said, remedy)
+
+
+def _probers(state: RunState) -> Iterator[Check]:
+    late_s = sorted(
+        item.late_s for series in state.probes.values() for observations in series.values() for item in observations
+    )
+    if not late_s:
+        return
+    skips = state.probe_skips.total()
+    skipped = skips / (skips + len(late_s))
+    p99_s = late_s[max(1, math.ceil(0.99 * len(late_s))) - 1]
+    said = f"requests sent {format_duration(p99_s)} late at p99 (limit {format_duration(LAG_P99_LIMIT_S)})"
+    if skips:
+        said += f", {format_share(skipped)} not sent (limit {format_share(SKIPPED_LIMIT_SHARE)})"
+    bad = p99_s > LAG_P99_LIMIT_S or skipped > SKIPPED_LIMIT_SHARE
+    yield _graded("probes", bad=bad, said=said, remedy="Leave scaletest itself more CPU: lower the components' quotas.")
 
 
 def _alive(state: RunState) -> Iterator[Check]:

@@ -82,6 +82,8 @@ def judge(info: RunInfo, state: RunState, *, broken_lines: int = 0) -> Verdict:
     results = tuple(check(text, objective, state) for text, objective in _objectives(info.profile))
     checks = tuple(check_validity(state, info.profile, broken_lines=broken_lines))
     cut, cut_code = _cut_short(state)
+    if cut and broken_lines:
+        cut += f"; {broken_lines} broken line{'s' if broken_lines > 1 else ''} of the journal skipped"
     invalid = [_said(item) for item in checks if item.grade is Grade.BAD]
     failed = _failures(state, results)
     reasons = (*([cut] if cut else []), *invalid, *failed)

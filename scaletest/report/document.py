@@ -1,0 +1,319 @@
+"""The report as data: what ``--format json`` prints, and what the terminal report is drawn from.
+
+The published schema ``report.schema.json`` is generated from these models. Keys stay as they are within one
+``schema_version``; new ones may be added. Times are seconds since the run began, durations seconds, sizes bytes.
+A number that was not measured is null.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+__all__ = [
+    "REPORT_SCHEMA_VERSION",
+    "Apf",
+    "CheckResult",
+    "ComponentReport",
+    "Document",
+    "EtcdReport",
+    "Failure",
+    "FlowReport",
+    "GeneratorReport",
+    "HostReport",
+    "JournalReport",
+    "Lockout",
+    "NodesReport",
+    "ObjectiveReport",
+    "PhaseReport",
+    "ProbeReport",
+    "RunReport",
+    "ServerReport",
+    "StepReport",
+    "StoryLine",
+    "Timeline",
+    "VerdictReport",
+]
+
+REPORT_SCHEMA_VERSION: Final = 1
+
+
+def _finite(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+Number = Annotated[float | None, BeforeValidator(_finite)]
+"""A number, or null where nothing was measured; JSON has neither NaN nor infinity."""
+
+
+class Part(BaseModel):
+    """Base of all parts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RunReport(Part):
+    """What was run."""
+
+    id: str
+    directory: str = Field(description="Run directory, as it was named on the command line.")
+    profile: str
+    summary: str
+    started_at: str = Field(description="UTC, ISO 8601.")
+    duration_s: float = Field(description="From the start of set-up to the last record.")
+    nodes: int = Field(description="Nodes that the profile asks for.")
+    argv: list[str]
+    versions: dict[str, str]
+    host: dict[str, Any]
+    facts: dict[str, str] = Field(description="What a reader has to know to read the numbers.")
+
+
+class VerdictReport(Part):
+    """The verdict."""
+
+    outcome: Literal["pass", "fail", "invalid", "incomplete"]
+    exit_code: int = Field(description="Exit code of `scaletest run`.")
+    reasons: list[str] = Field(description="Why it is no pass, the deciding reason first.")
+
+
+class JournalReport(Part):
+    """How whole the journal is."""
+
+    records: int
+    broken_lines: int = Field(description="Lines that were no record.")
+    newer_lines: int = Field(description="Lines that a newer version wrote; passed over.")
+    malformed: dict[str, int] = Field(description="Records that lacked a field, by kind; passed over.")
+    lost_records: int = Field(description="Records that could not be written.")
+    growing: bool = Field(description="The run has no end yet, and the journal was written to in the last seconds.")
+
+
+class ObjectiveReport(Part):
+    """An objective."""
+
+    objective: str
+    holds: bool
+    value: Number = Field(description="In base units; null when not measured, or when a probe got no answer.")
+    said: str = Field(description="The value for people, or why there is none.")
+    samples: int = Field(description="Requests, observations or samples behind the value.")
+
+
+class PhaseReport(Part):
+    """A phase, and the run's main numbers in it."""
+
+    name: str
+    start_s: float
+    end_s: Number = Field(description="Null when the run was killed in it.")
+    duration_s: float
+    ended_by: str | None = Field(description="time, condition, at_most or cut.")
+    requests_per_s: Number = Field(description="Requests of all flows per second of the phase.")
+    error_rate: Number
+    latency_p99_s: Number = Field(description="Of the good answers of all flows.")
+    probe_p99_s: Number = Field(description="Worst identity of all probes; null also when too many failed.")
+    probe_success_rate: Number = Field(description="Worst identity of all probes.")
+    api_server_memory_bytes: Number
+    api_server_cores: Number
+
+
+class StoryLine(Part):
+    """Something that happened."""
+
+    t_s: float
+    level: Literal["info", "good", "warning", "bad"]
+    text: str
+
+
+class StepReport(Part):
+    """One step of a flow over the run. Latencies are of good (2xx) answers."""
+
+    step: str
+    requests: int
+    rate_per_s: Number
+    good: int
+    failed: int
+    outcomes: dict[str, int]
+    bytes: int
+    bytes_per_s: Number
+    events: int
+    p50_s: Number
+    p95_s: Number
+    p99_s: Number
+    max_s: Number
+    failed_p50_s: Number = Field(description="Median time until a failure.")
+    failed_max_s: Number
+
+
+class FlowReport(Part):
+    """A flow over the run."""
+
+    flow: str
+    identity: str | None
+    target: int
+    started: int = Field(description="Most agents started.")
+    connected: int = Field(description="Most agents connected at once.")
+    active_s: float = Field(description="Time that the flow ran; rates are per second of it.")
+    steps: list[StepReport]
+
+
+class Lockout(Part):
+    """A span in which an identity got no good answer."""
+
+    start_s: float
+    end_s: float
+    open: bool = Field(description="No good answer came before the end.")
+
+
+class ServerReport(Part):
+    """One identity at one API server."""
+
+    server: str
+    observations: int
+    success_rate: Number
+    p50_s: Number
+    p99_s: Number
+    max_s: Number
+    longest_lockout_s: float
+
+
+class ProbeReport(Part):
+    """One identity of a probe, at its best API server. A failed request is infinitely long in p50, p99 and max: null."""
+
+    probe: str
+    identity: str
+    observations: int
+    success_rate: Number
+    p50_s: Number
+    p99_s: Number
+    max_s: Number
+    outcomes: dict[str, int] = Field(description="Over all servers.")
+    longest_lockout_s: float
+    lockouts: list[Lockout] = Field(description="While every API server locked the identity out.")
+    servers: list[ServerReport]
+
+
+class NodesReport(Part):
+    """Node readiness as a probe saw it."""
+
+    probe: str
+    ready: int = Field(description="Latest.")
+    not_ready: int = Field(description="Latest.")
+    total: int = Field(description="Latest.")
+    most_not_ready: int
+
+
+class ComponentReport(Part):
+    """A process of the control plane or of scaletest itself."""
+
+    component: str
+    memory_max_bytes: Number
+    memory_cap_bytes: int | None
+    memory_by: str | None = Field(description="What enforces the cap: cgroup_v1, cgroup_v2, watchdog.")
+    cpu_mean_cores: Number
+    cpu_max_cores: Number = Field(description="Between two samples.")
+    cpu_quota_cores: float | None
+    cpu_by: str | None = Field(description="What enforces the quota: cgroup_v1, cgroup_v2, none.")
+    restarts: int
+    oom_kills: int
+
+
+class Apf(Part):
+    """A priority level of API Priority and Fairness."""
+
+    level: str
+    seats_limit: Number
+    seats_max: Number
+    queued_max: Number
+    dispatched: Number
+    rejected: dict[str, float]
+
+
+class EtcdReport(Part):
+    """etcd, by its own metrics."""
+
+    fsync_p50_s: Number
+    fsync_p99_s: Number
+    commit_p99_s: Number
+    db_max_bytes: Number
+    db_in_use_max_bytes: Number
+    puts: float
+
+
+class HostReport(Part):
+    """The host."""
+
+    cores: int | None
+    memory_bytes: int | None
+    available_min_bytes: Number
+    cpu_idle_share: Number
+    cpu_steal_share: Number
+
+
+class CheckResult(Part):
+    """One check of the measurement's validity."""
+
+    check: str
+    grade: Literal["good", "warning", "bad"]
+    said: str
+    remedy: str | None
+
+
+class GeneratorReport(Part):
+    """The load generator."""
+
+    lag_p50_s: Number
+    lag_p99_s: Number
+    lag_max_s: Number
+    cpu_mean_cores: Number
+    cpu_max_cores: Number
+    memory_max_bytes: Number
+    sockets_max: int
+
+
+class Failure(Part):
+    """A sample of failed answers."""
+
+    t_s: float
+    flow: str
+    step: str
+    outcome: str
+    status: int | None
+    reason: str | None
+    message: str | None
+    node: str | None
+
+
+class Timeline(Part):
+    """The run in slots of equal length; each value is the slot's largest, null where nothing was measured."""
+
+    start_s: float
+    slot_s: float
+    requests_per_s: list[Number]
+    latency_p99_s: list[Number] = Field(description="Of the good answers of all flows.")
+    probe_s: list[Number] = Field(description="Slowest good answer of all probes.")
+    api_server_memory_bytes: list[Number]
+
+
+class Document(Part):
+    """A report on one run."""
+
+    schema_version: Literal[1] = REPORT_SCHEMA_VERSION
+    run: RunReport
+    verdict: VerdictReport
+    objectives: list[ObjectiveReport]
+    journal: JournalReport
+    phases: list[PhaseReport]
+    story: list[StoryLine]
+    timeline: Timeline | None
+    flows: list[FlowReport]
+    failures: list[Failure]
+    probes: list[ProbeReport]
+    nodes: list[NodesReport]
+    components: list[ComponentReport]
+    apf: list[Apf]
+    api_requests: dict[str, float] = Field(description="Requests that the API servers answered, by verb and code.")
+    metrics_gaps: dict[str, int] = Field(description="Scrapes of /metrics that failed, by target.")
+    etcd: EtcdReport | None
+    host: HostReport
+    generator: GeneratorReport | None
+    validity: list[CheckResult]

@@ -1,0 +1,186 @@
+"""The story of a run: what happened, in order of time, in a line each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal
+
+from scaletest.analysis.evaluate import lockouts_of
+from scaletest.analysis.state import Event, RunState
+from scaletest.core.units import format_bytes, format_count, format_duration
+from scaletest.report.document import StoryLine
+
+__all__ = ["tell"]
+
+_Level = Literal["info", "good", "warning", "bad"]
+_Told = tuple[_Level, str] | None
+
+
+def tell(state: RunState) -> list[StoryLine]:
+    """Return the lines of the story, in order of time."""
+    lines = [*_events(state), *_rollouts(state), *_lockouts(state), *_not_ready(state)]
+    return sorted(lines, key=lambda line: line.t_s)
+
+
+def _events(state: RunState) -> Iterator[StoryLine]:
+    for event in sorted(state.events, key=lambda item: item.t_s):
+        teller = _TELLERS.get(event.kind)
+        try:
+            told = teller(event.fields) if teller else _phase(state, event)
+        except (TypeError, ValueError):
+            # A field of a wrong type: the fact that it happened is told all the same.
+            told = "warning", f"{event.kind} (a malformed record)"
+        if told is not None:
+            yield StoryLine(t_s=event.t_s, level=told[0], text=told[1])
+
+
+def _phase(state: RunState, event: Event) -> _Told:
+    if event.kind != "phase.start":
+        return None
+    name = str(event.fields.get("phase"))
+    phase = next((item for item in state.phases if item.name == name and item.start_s == event.t_s), None)
+    if phase is None or phase.end_s is None:
+        return "info", f"phase {name}"
+    ended = {
+        "time": "",
+        "condition": ", until its condition held",
+        "at_most": ", its condition never held",
+        "cut": ", cut short",
+    }
+    length = format_duration(phase.end_s - phase.start_s)
+    return "info", f"phase {name}: {length}{ended.get(phase.reason or '', '')}"
+
+
+def _run_end(fields: dict[str, Any]) -> _Told:
+    status, reason = str(fields.get("status")), fields.get("reason")
+    level: _Level = "info" if status == "finished" else "bad"
+    return level, f"run {status.replace('_', ' ')}{f': {reason}' if reason else ''}"
+
+
+def _seeded(fields: dict[str, Any]) -> _Told:
+    counts = f"{_count(fields.get('nodes'))} nodes, {_count(fields.get('pods'))} pods"
+    return "info", f"seeded {counts} via {fields.get('via')} in {_duration(fields.get('seconds'))}"
+
+
+def _action_start(fields: dict[str, Any]) -> _Told:
+    return "info", f"action {fields.get('action')} {_detail(fields.get('detail'))}".rstrip()
+
+
+def _action_end(fields: dict[str, Any]) -> _Told:
+    took = _duration(fields.get("duration_s"))
+    if fields.get("ok"):
+        return "good", f"action {fields.get('action')} done in {took}: {_detail(fields.get('detail'))}".rstrip(": ")
+    return "bad", f"action {fields.get('action')} failed after {took}: {fields.get('error')}"
+
+
+def _component_start(fields: dict[str, Any]) -> _Told:
+    restart = int(fields.get("restart") or 0)
+    return ("warning", f"{fields.get('component')} restarted ({_ordinal(restart)} time)") if restart else None
+
+
+def _component_exit(fields: dict[str, Any]) -> _Told:
+    name, reason = fields.get("component"), fields.get("reason")
+    if reason == "oom":
+        peak, cap = fields.get("peak_rss_bytes"), fields.get("cap_bytes")
+        at = f" at {format_bytes(peak)}" if peak else ""
+        return "bad", f"{name} killed out of memory{at}{f' (cap {format_bytes(cap)})' if cap else ''}"
+    how = f"signal {fields.get('signal')}" if reason == "signal" else f"code {fields.get('code')}"
+    return "bad", f"{name} ended with {how}"
+
+
+def _backoff(fields: dict[str, Any]) -> _Told:
+    wait_s = float(fields.get("wait_s") or 0)
+    return (
+        ("warning", f"{fields.get('component')} restarts in {format_duration(wait_s)} (back-off)") if wait_s else None
+    )
+
+
+def _guard(fields: dict[str, Any]) -> _Told:
+    available, floor = fields.get("available_bytes"), fields.get("floor_bytes")
+    return "bad", f"host guard: {format_bytes(available or 0)} of memory available, floor {format_bytes(floor or 0)}"
+
+
+def _cluster_end(fields: dict[str, Any]) -> _Told:
+    reason = str(fields.get("reason"))
+    return None if reason == "asked" else ("bad", f"control plane ended: {reason.replace('_', ' ')}")
+
+
+def _driver_end(fields: dict[str, Any]) -> _Told:
+    return "info", f"load driver ended: {fields.get('reason')}"
+
+
+def _note(fields: dict[str, Any]) -> _Told:
+    return ("warning" if fields.get("level") == "warning" else "info"), str(fields.get("text"))
+
+
+_TELLERS: Final[dict[str, Callable[[dict[str, Any]], _Told]]] = {
+    "run.end": _run_end,
+    "cluster.ready": lambda fields: ("info", f"control plane ready after {_duration(fields.get('seconds'))}"),
+    "cluster.end": _cluster_end,
+    "fleet.seeded": _seeded,
+    "fleet.ready": lambda fields: (
+        "good",
+        f"{_count(fields.get('nodes'))} nodes Ready after {_duration(fields.get('seconds'))}",
+    ),
+    "flow.start": lambda fields: ("info", f"flow {fields.get('flow')} starts: {_count(fields.get('target'))} agents"),
+    "flow.stop": lambda fields: ("info", f"flow {fields.get('flow')} stops"),
+    "action.start": _action_start,
+    "action.end": _action_end,
+    "component.start": _component_start,
+    "component.exit": _component_exit,
+    "component.backoff": _backoff,
+    "host.guard": _guard,
+    "driver.end": _driver_end,
+    "note": _note,
+}
+
+
+def _rollouts(state: RunState) -> Iterator[StoryLine]:
+    for name, series in state.flows.items():
+        full = next((item for item in series.intervals if 0 < item.target <= item.started), None)
+        if full is not None:
+            text = f"flow {name}: all {full.started:,} agents started"
+            yield StoryLine(t_s=full.end_s, level="good", text=text)
+
+
+def _lockouts(state: RunState) -> Iterator[StoryLine]:
+    for probe, series in state.probes.items():
+        for identity in sorted({identity for identity, _ in series}):
+            for start_s, end_s in lockouts_of(state, probe, identity):
+                length = format_duration(end_s - start_s)
+                yield StoryLine(t_s=start_s, level="bad", text=f"{probe} locked out as {identity} for {length}")
+                if end_s < state.end_s:
+                    yield StoryLine(t_s=end_s, level="good", text=f"{probe} answered again as {identity}")
+
+
+def _not_ready(state: RunState) -> Iterator[StoryLine]:
+    for probe, counts in state.node_counts.items():
+        ordered = sorted(counts, key=lambda item: item.sent_s)
+        for bad, group in itertools.groupby(ordered, key=lambda item: item.not_ready > 0):
+            spell = list(group)
+            if bad:
+                worst = max(spell, key=lambda item: item.not_ready)
+                after = next((item for item in ordered if item.sent_s > spell[-1].sent_s), None)
+                until = f"until {after.sent_s:.1f} s" if after else "to the end"
+                text = f"{probe}: {worst.not_ready:,} of {worst.total:,} nodes not Ready at worst, {until}"
+                yield StoryLine(t_s=spell[0].sent_s, level="warning", text=text)
+
+
+def _duration(seconds: Any) -> str:
+    return format_duration(float(seconds)) if isinstance(seconds, int | float) else "?"
+
+
+def _count(value: Any) -> str:
+    return format_count(float(value)) if isinstance(value, int | float) else "?"
+
+
+def _detail(detail: Any) -> str:
+    if isinstance(detail, dict):
+        return ", ".join(f"{key} {value}" for key, value in detail.items())
+    return "" if detail is None else str(detail)
+
+
+def _ordinal(number: int) -> str:
+    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
