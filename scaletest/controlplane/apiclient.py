@@ -37,6 +37,7 @@ class Answer:
     body: Any
     """Decoded JSON; the text when it is none."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    """Looked up in any case."""
 
     @property
     def message(self) -> str:
@@ -89,7 +90,7 @@ class ApiClient:
         try:
             async with self._session.request(method, path, data=data, headers=headers) as response:
                 text = await response.text()
-                return Answer(response.status, _decoded(text), dict(response.headers))
+                return Answer(response.status, _decoded(text), response.headers)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             msg = f"{self.server} does not answer {method} {path}: {str(error) or type(error).__name__}"
             raise Unreachable(msg) from error

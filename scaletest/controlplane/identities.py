@@ -33,8 +33,8 @@ USERS: Final = {"admin": "scaletest-admin", "on-call": "scaletest-on-call"}
 
 ON_CALL_SHARES: Final = 10
 """Nominal concurrency shares of the on-call level, as ``leader-election`` has; the defaults sum to 245."""
-ON_CALL_PRECEDENCE: Final = 400
-"""Before every default FlowSchema for people, after those for probes, leader election and nodes."""
+ON_CALL_PRECEDENCE: Final = 600
+"""Before every default FlowSchema that takes users, after those for probes, leader election and nodes."""
 
 TOKEN_LIFE_S: Final = 7 * 24 * 3600
 """Asked for; every call of ``credential`` makes a new token."""

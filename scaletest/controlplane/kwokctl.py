@@ -6,8 +6,8 @@ control groups before the real binary begins. Facts about kwokctl 0.8.0 that thi
 
 * it picks ports by itself when it is given none, and has given one port out twice: all six are explicit
   (the etcd peer port has no flag, only the option ``etcdPeerPort``);
-* it asks ``kubectl`` whether the API server serves, and downloads one where none is installed: a stand-in that
-  says ``ok`` is put first on its ``PATH``, since readiness is checked here, and more strictly;
+* it asks ``kubectl`` whether the API server serves, and downloads one where none is installed: a stand-in is put
+  first on its ``PATH`` that says ``ok`` as soon as every component has begun; readiness is checked by us;
 * it makes a CA only where there is none in ``pki/``: it is given ours (see ``pki``);
 * controller-manager and scheduler serve certificates of their own making, which nobody can verify: they are
   given the cluster's.
@@ -16,6 +16,7 @@ control groups before the real binary begins. Facts about kwokctl 0.8.0 that thi
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Any, Final, Literal
 import yaml
 
 from scaletest.controlplane.heartbeat import Heartbeat
-from scaletest.controlplane.plan import ComponentPlan, LaunchPlan, Limits, Role, shim_path
+from scaletest.controlplane.plan import ComponentPlan, LaunchPlan, Limits, Role, run_dir, shim_path
 from scaletest.controlplane.ports import PortRole
 from scaletest.core.paths import data_file_dir
 from scaletest.profile.schema import COMPONENTS, ComponentName
@@ -58,7 +59,16 @@ PORT_FLAGS: Final[dict[PortRole, str]] = {
 LAUNCH_TIMEOUT_S: Final = 120.0
 """Measured: 2–5 s on an idle host; a host busy with a build took up to 20 s."""
 
-KUBECTL_STAND_IN: Final = "#!/bin/sh\n# Answers kwokctl's question whether the API server serves; scaletest asks /readyz itself.\necho -n ok\n"
+KUBECTL_STAND_IN: Final = """\
+#!/bin/sh
+# kwokctl asks kubectl whether the API server serves. scaletest asks /readyz itself; kwokctl has only to stay
+# until every component has begun (10 s at most), so that the supervisor finds them all.
+tries=0
+for component in {components}; do
+  until [ -s {run}/$component.pid ] || [ $tries -ge 500 ]; do tries=$((tries + 1)); sleep 0.02; done
+done
+printf ok
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +192,8 @@ def write_config(documents: Sequence[Mapping[str, Any]], settings: KwokSettings)
     layout.config_file.write_text(config_text(documents, settings), encoding="utf-8")
     layout.stand_in_dir.mkdir(exist_ok=True)
     stand_in = layout.stand_in_dir / "kubectl"
-    stand_in.write_text(KUBECTL_STAND_IN, encoding="ascii")
+    script = KUBECTL_STAND_IN.format(components=" ".join(COMPONENTS), run=shlex.quote(str(run_dir(layout.cluster_dir))))
+    stand_in.write_text(script, encoding="utf-8")
     stand_in.chmod(0o700)
 
 
