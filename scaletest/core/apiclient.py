@@ -20,10 +20,13 @@ turns out to be dead before the first byte of the answer; the time-out covers bo
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import json
+import socket
 import ssl
 import time
+import weakref
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -33,6 +36,9 @@ from scaletest.core.access import ApiAccess
 __all__ = ["Answer", "ApiClient", "FakeApiClient", "HttpApiClient", "tls_context"]
 
 _REASON_CHARS: Final = 200
+_CLOSE_TURNS: Final = 100
+"""After a time-out asyncio waits 30 s for the other side's TLS farewell, which a hung server never sends: such sockets
+are shut down instead, and their transports get a few turns of the event loop to notice."""
 _RESET_ERRNOS: Final = {errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED}
 
 
@@ -91,11 +97,13 @@ class HttpApiClient:
             token = access.credential.token_file.read_text(encoding="ascii").strip()
             headers["Authorization"] = f"Bearer {token}"
         self._server = server.rstrip("/")
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 ssl=tls_context(access) if access is not None else True,
                 limit=0,
                 keepalive_timeout=keep_s,
+                socket_factory=self._socket,
             ),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -125,8 +133,22 @@ class HttpApiClient:
         return Answer(f"http_{status}", latency_s, status, status_reason(body), body)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, those to a server that no longer takes part as well."""
         await self._session.close()
+        for _ in range(_CLOSE_TURNS):
+            left = [one for one in self._sockets if one.fileno() >= 0]
+            if not left:
+                return
+            for one in left:
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+            await asyncio.sleep(0.001)
+
+    def _socket(self, address: tuple[Any, ...]) -> socket.socket:
+        made = socket.socket(*address[:3])
+        made.setblocking(False)
+        self._sockets.add(made)
+        return made
 
 
 def _url(text: str) -> Any:

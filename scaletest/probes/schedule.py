@@ -41,12 +41,12 @@ class OpenLoop:
         return self.first_s + self._next * self.every_s
 
     def take(self, now_s: float) -> list[Tick]:
-        """Return the due times reached by ``now_s``, oldest first; all but one less than a period old are missed."""
-        ticks: list[Tick] = []
-        while (due_s := self.next_due_s) <= now_s:
-            ticks.append(Tick(due_s, missed=now_s - due_s >= self.every_s))
+        """Return the due times reached by ``now_s``, oldest first; all but the last are missed."""
+        due_s: list[float] = []
+        while self.next_due_s <= now_s:
+            due_s.append(self.next_due_s)
             self._next += 1
-        return ticks
+        return [Tick(each_s, missed=index < len(due_s) - 1) for index, each_s in enumerate(due_s)]
 
 
 def most_in_flight(timeout_s: float, every_s: float) -> int:
