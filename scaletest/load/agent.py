@@ -1,0 +1,288 @@
+"""One agent: what runs on one node. It connects, makes its requests, backs off, starts over.
+
+An agent is one greenlet with one connection, on which its LISTs and GETs follow each other, and one more greenlet
+and connection for each watch (``watching``). Steps without a period are made once, in order, each until it
+succeeds; a step with a period starts when the steps before it are done, and keeps to its own schedule while others wait
+or back off. A step that failed is due again after the wait that ``backoff`` gives.
+"""
+
+from __future__ import annotations
+
+import errno
+import heapq
+import time
+from typing import TYPE_CHECKING
+
+import gevent
+
+from scaletest.load.backoff import Backoff, retry_wait_s
+from scaletest.load.connection import Answer, ChooseSink, Connection, connect
+from scaletest.load.http1 import Head, Sink
+from scaletest.load.metadata import BodyHead, EdgeKeeper, FailureText, failure_text
+from scaletest.load.outcomes import REQUEST_ERRORS, PeerClosed, RequestTimedOut, is_success, outcome_of_error
+from scaletest.load.pacing import TokenBucket, next_due_s
+from scaletest.load.requests import Step, request_bytes
+from scaletest.load.watching import Watch
+
+if TYPE_CHECKING:
+    from scaletest.load.agents import AgentsFlow
+
+__all__ = ["Agent"]
+
+_FOREVER_S = 1e6
+_GONE = 410
+
+
+class _Progress:
+    """How far an agent is with one step."""
+
+    __slots__ = ("attempts", "backoff", "next_page", "whole")
+
+    def __init__(self, backoff: Backoff) -> None:
+        self.backoff = backoff
+        self.attempts = 0
+        self.next_page = ""
+        self.whole = False
+
+    def start_over(self) -> None:
+        """Forget attempts and pages."""
+        self.attempts, self.next_page, self.whole = 0, "", False
+
+
+class Agent:
+    """The client on one node."""
+
+    __slots__ = (
+        "_authorization", "_bucket", "_connection", "_connections", "_due", "_opening", "_progress", "_versions",
+        "_watches", "flow", "index", "node", "source",
+    )  # fmt: skip
+
+    def __init__(self, flow: AgentsFlow, index: int) -> None:
+        self.flow = flow
+        self.index = index
+        self.node = flow.node_of(index)
+        self.source = flow.source_of(index)
+        self._authorization = flow.authorization_of(index)
+        self._bucket = TokenBucket(flow.limit.qps, flow.limit.burst, time.monotonic()) if flow.limit else None
+        self._connection: Connection | None = None
+        self._connections = 0
+        self._versions: dict[str, str] | None = None
+        self._watches: list[Watch] = []
+        self._progress: list[_Progress] = []
+        self._due: list[tuple[float, int]] = []
+        self._opening = 0
+
+    def run(self) -> None:
+        """Live until killed."""
+        flow = self.flow
+        self._progress = [_Progress(Backoff(flow.backoff)) for _ in flow.steps]
+        self._opening = 0
+        # Beside the periodic steps, the queue holds the row of steps still to be opened, last at equal times.
+        opening = len(flow.steps)
+        self._due = [(time.monotonic(), opening)]
+        while self._due:
+            due_s, index = self._due[0]
+            wait_s = due_s - time.monotonic()
+            if wait_s > 0:
+                gevent.sleep(wait_s)
+            heapq.heappop(self._due)
+            if index == opening:
+                self._open_next(opening)
+            else:
+                self._repeat(index, due_s)
+        while True:
+            gevent.sleep(_FOREVER_S)
+
+    def close(self) -> None:
+        """Close all connections; the agent is gone."""
+        for watch in self._watches:
+            watch.stop()
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close all connections under whoever uses them."""
+        for watch in self._watches:
+            watch.disconnect()
+        self._drop_connection()
+
+    def _open_next(self, opening: int) -> None:
+        index = self._opening
+        step = self.flow.steps[index]
+        wait_s: float | None = None
+        if step.spec.verb == "watch":
+            self._watches.append(Watch(self, step))
+        elif step.spec.every_s is not None:
+            heapq.heappush(self._due, (time.monotonic(), index))
+        else:
+            wait_s = self._make(index)
+        if wait_s is None:
+            self._opening += 1
+        if self._opening < len(self.flow.steps):
+            heapq.heappush(self._due, (time.monotonic() + (wait_s or 0.0), opening))
+
+    def _repeat(self, index: int, due_s: float) -> None:
+        wait_s = self._make(index)
+        now_s = time.monotonic()
+        if wait_s is not None:
+            heapq.heappush(self._due, (now_s + wait_s, index))
+            return
+        spec = self.flow.steps[index].spec
+        assert spec.every_s is not None
+        following_s = next_due_s(due_s, spec.every_s, spec.jitter, now_s, self.flow.random.random())
+        heapq.heappush(self._due, (following_s, index))
+
+    def _make(self, index: int) -> float | None:
+        """Make a step's requests, page by page; None when done, else the seconds after which to go on."""
+        step, progress = self.flow.steps[index], self._progress[index]
+        while True:
+            answer, outcome = self._request(step, progress)
+            if is_success(outcome):
+                progress.attempts = 0
+                if not self._took_page(step, progress, answer):
+                    progress.start_over()
+                    return None
+                continue
+            if answer.status == _GONE:
+                self._versions = None
+                if progress.next_page:
+                    # The pages' snapshot is gone: the whole list at once, as client-go's pager does.
+                    progress.next_page, progress.whole = "", True
+                    continue
+            return self._wait_after(progress, answer, outcome)
+
+    def _wait_after(self, progress: _Progress, answer: Answer, outcome: str) -> float:
+        progress.attempts += 1
+        wait_s = retry_wait_s(
+            self.flow.backoff,
+            # An answer whose body broke is no answer to act on.
+            status=answer.status if outcome.isdigit() else None,
+            retry_after_s=answer.head.retry_after_s if answer.head else None,
+            answer_began=answer.began,
+            outcome=outcome,
+            attempt=progress.attempts,
+        )
+        if wait_s is not None:
+            return wait_s
+        progress.start_over()
+        return progress.backoff.next_wait_s(time.monotonic(), self.flow.random.random())
+
+    def _took_page(self, step: Step, progress: _Progress, answer: Answer) -> bool:
+        """Remember version and continue token of a list; whether another page follows."""
+        if not isinstance(answer.sink, EdgeKeeper) or (metadata := answer.sink.metadata) is None:
+            return False
+        if step.keeps_version and metadata.version:
+            self._versions = self._versions or {}
+            self._versions[step.collection] = self._versions[""] = metadata.version
+        progress.next_page = metadata.next_page
+        return bool(metadata.next_page)
+
+    def _request(self, step: Step, progress: _Progress) -> tuple[Answer, str]:
+        """Make one request under its deadline, count it, and return what came."""
+        self.wait_for_token()
+        path = step.path(self.node, self.version_for(step), next_page=progress.next_page, whole=progress.whole)
+        wants_metadata = step.keeps_version or step.spec.limit is not None
+
+        def choose_sink(head: Head) -> Sink | None:
+            if not 200 <= head.status < 300:
+                return BodyHead()
+            return EdgeKeeper(gzip=head.gzip) if wants_metadata else None
+
+        answer, error = Answer(), None
+        started_s = time.perf_counter()
+        timer = gevent.Timeout.start_new(step.spec.timeout_s, RequestTimedOut)
+        try:
+            self._exchange(step, path, answer, choose_sink)
+            outcome = str(answer.status)
+        except REQUEST_ERRORS as caught:
+            error, outcome = caught, outcome_of_error(caught)
+            self._drop_connection()
+        finally:
+            timer.close()
+        self.report(step, outcome, started_s, answer, error)
+        return answer, outcome
+
+    def _exchange(self, step: Step, path: str, answer: Answer, choose_sink: ChooseSink) -> None:
+        connection = self._connection
+        if connection is not None and connection.is_open:
+            try:
+                connection.begin(self.request_for(step, path, connection), answer, choose_sink)
+            except (PeerClosed, ConnectionResetError, BrokenPipeError):
+                # The server closed a kept connection before it saw the request: Go asks again on a new one, silently.
+                connection.close()
+                if answer.began or self.flow.blocked:
+                    raise
+                self.flow.statistics.step(step.name).reconnects += 1
+            else:
+                connection.finish(answer)
+                return
+        connection = self._connection = self.connect(step)
+        connection.begin(self.request_for(step, path, connection), answer, choose_sink)
+        connection.finish(answer)
+
+    def _drop_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    # What watches use, too.
+
+    def wait_for_token(self) -> None:
+        """Wait for the agent's own rate limit."""
+        if self._bucket is not None and (wait_s := self._bucket.take(time.monotonic())) > 0:
+            gevent.sleep(wait_s)
+
+    def version_for(self, step: Step) -> str | None:
+        """Return the version that a request names: of the same collection for a watch, else of the last LIST."""
+        if self._versions is None:
+            return None
+        exact = step.spec.consistency == "exact"
+        return self._versions.get(step.collection) or (self._versions.get("") if exact else None)
+
+    def request_for(self, step: Step, path: str, connection: Connection) -> bytes:
+        """Return the bytes of a request on a connection."""
+        host = connection.endpoint.header
+        return request_bytes(path, host=host, headers=step.headers, authorization=self._authorization)
+
+    def connect(self, step: Step) -> Connection:
+        """Open a connection to a server picked at random. Raises OSError, SSLError among them."""
+        flow = self.flow
+        if flow.blocked:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, "the flow's network path is blocked")
+        started_s = time.perf_counter()
+        connection = connect(
+            flow.sockets,
+            flow.random.choice(flow.endpoints),
+            flow.context_of(self.index),
+            source=self.source,
+            on_close=self._connection_closed,
+        )
+        flow.statistics.step(step.name).connect_us.record(int((time.perf_counter() - started_s) * 1e6))
+        self._connections += 1
+        if self._connections == 1:
+            flow.connected += 1
+        return connection
+
+    def _connection_closed(self) -> None:
+        self._connections -= 1
+        if not self._connections:
+            self.flow.connected -= 1
+
+    def report(self, step: Step, outcome: str, started_s: float, answer: Answer, error: Exception | None) -> None:
+        """Count a request that ended (or a watch that opened), and keep a sample of a failure."""
+        latency_us = int((time.perf_counter() - started_s) * 1e6)
+        flow = self.flow
+        flow.statistics.step(step.name).record(outcome, latency_us, answer.body_bytes)
+        if not is_success(outcome):
+            self.sample(step, outcome, answer, error)
+        flow.tell_locust(step, outcome, latency_us, answer.body_bytes, error)
+
+    def sample(self, step: Step, outcome: str, answer: Answer, error: Exception | None) -> None:
+        """Journal a failure's reason, a few times for each step and outcome."""
+        if not self.flow.statistics.wants_sample(step.name, outcome):
+            return
+        if error is not None:
+            text = FailureText(type(error).__name__, str(error) or None)
+        else:
+            body = answer.sink.data if isinstance(answer.sink, BodyHead) else b""
+            text = failure_text(body, answer.head.content_type if answer.head else "")
+        self.flow.sample(step.name, outcome, answer.status, text, self.node)

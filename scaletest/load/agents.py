@@ -1,0 +1,195 @@
+"""The ``agents`` flow: one client per node, each a Locust User, rolled out at an even rate."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any, ClassVar
+
+import gevent
+from gevent.ssl import SSLContext
+from locust import User
+from locust.env import Environment
+
+from scaletest.core.access import Credential
+from scaletest.core.errors import EnvironmentProblem
+from scaletest.load.agent import Agent
+from scaletest.load.connection import Endpoint, TlsContexts
+from scaletest.load.flow import Flow, Host
+from scaletest.load.outcomes import is_success
+from scaletest.load.pacing import Rollout
+from scaletest.load.protocol import FlowStart, SetTarget
+from scaletest.load.requests import Step, compile_steps
+
+__all__ = ["AgentsFlow"]
+
+STOPPED_AT_ONCE = 50
+"""Agents that are killed in one turn of the event loop: 7,000 in one turn would hold it up for most of a second."""
+
+
+class AgentUser(User):
+    """The Locust User of an agent; each flow makes its own subclass."""
+
+    abstract = True
+    flow: ClassVar[AgentsFlow]
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.agent = self.flow.new_agent()
+
+    def live(self) -> None:
+        """Be an agent until killed."""
+        self.agent.run()
+
+    tasks: list[Any] = [live]  # noqa: RUF012 - Locust's own declaration
+
+    def on_stop(self) -> None:
+        """Close the agent's connections."""
+        self.agent.close()
+
+
+class AgentsFlow(Flow):
+    """Agents of one flow. ``connected`` counts those that hold a connection now."""
+
+    def __init__(self, host: Host, start: FlowStart) -> None:
+        super().__init__(host, start)
+        spec = start.spec
+        assert spec.agents is not None
+        self.sockets = host.sockets
+        self.steps: tuple[Step, ...] = compile_steps(spec.steps, flow=start.flow)
+        self.backoff = spec.on_error
+        self.limit = spec.limit
+        self.connected = 0
+        self.random = random.Random(start.seed)
+        self.endpoints: list[Endpoint] = []
+        self._start = start
+        self._rate_per_s = spec.agents.rollout_per_s
+        self._nodes = list(start.nodes)
+        self._credentials = list(start.node_credentials) or [start.access.credential]
+        self._by_node = bool(start.node_credentials)
+        self._contexts = TlsContexts(start.access.ca_file)
+        self._tokens: dict[Credential, str] = {}
+        self._users: list[AgentUser] = []
+        self._rollout: gevent.Greenlet | None = None
+        self._user_class = type(f"agents-{self.name}", (AgentUser,), {"flow": self})
+
+    # What agents ask for.
+
+    def new_agent(self) -> Agent:
+        """Make the agent of the next index."""
+        return Agent(self, len(self._users))
+
+    def node_of(self, index: int) -> str:
+        """Return the node that an agent stands on."""
+        return self._nodes[index % len(self._nodes)] if self._nodes else f"agent-{index}"
+
+    def source_of(self, index: int) -> str | None:
+        """Return the local address of an agent's connections."""
+        addresses = self._start.source_addresses
+        return addresses[index % len(addresses)] if addresses else None
+
+    def _credential_of(self, index: int) -> Credential:
+        return self._credentials[index % len(self._credentials)]
+
+    def context_of(self, index: int) -> SSLContext:
+        """Return the TLS context of an agent. Raises OSError when a certificate cannot be read."""
+        return self._contexts.get(self._credential_of(index))
+
+    def authorization_of(self, index: int) -> str:
+        """Return an agent's Authorization header line; empty when it has a certificate."""
+        credential = self._credential_of(index)
+        if credential.token_file is None:
+            return ""
+        token = self._tokens.get(credential)
+        if token is None:
+            token = self._tokens[credential] = credential.token_file.read_text(encoding="ascii").strip()
+        return f"Authorization: Bearer {token}\r\n"
+
+    def tell_locust(self, step: Step, outcome: str, latency_us: int, body_bytes: int, error: Exception | None) -> None:
+        """Fire Locust's request event, for whoever listens."""
+        failure = None if is_success(outcome) else error or RuntimeError(outcome)
+        self.host.events.request.fire(
+            request_type=step.method,
+            name=f"{self.name}/{step.name}",
+            response_time=latency_us / 1000.0,
+            response_length=body_bytes,
+            exception=failure,
+            context={},
+        )
+
+    # What the driver asks for.
+
+    def start(self) -> None:
+        """Begin the rollout; see Flow."""
+        try:
+            self.endpoints = [Endpoint.resolve(server) for server in self._start.access.servers]
+            self.context_of(0)
+            self.authorization_of(0)
+        except OSError as error:
+            msg = f"flow {self.name}: no connection can be made: {error}"
+            raise EnvironmentProblem(msg) from error
+        self.host.environment.user_classes.append(self._user_class)
+        self._restart_rollout()
+
+    def set_target(self, command: SetTarget) -> None:
+        """Grow at the rollout's rate, or stop the newest agents at once."""
+        self._nodes += command.nodes
+        if self._by_node:
+            self._credentials += command.node_credentials
+        self.target = command.target
+        self._rate_per_s = command.rollout_per_s or self._rate_per_s
+        surplus = self._users[self.target :]
+        del self._users[self.target :]
+        self._restart_rollout()
+        _stop_users(surplus)
+
+    def stop(self) -> None:
+        """Stop all agents at once."""
+        self.target = 0
+        if self._rollout is not None:
+            self._rollout.kill()
+        users, self._users = self._users, []
+        _stop_users(users)
+        self.host.environment.user_classes.remove(self._user_class)
+
+    def block(self) -> None:
+        """Close all connections and refuse new ones."""
+        self.blocked = True
+        for user in self._users:
+            user.agent.disconnect()
+
+    def unblock(self) -> None:
+        """Let agents connect again; they do so when their back-off ends."""
+        self.blocked = False
+
+    def user_counts(self) -> dict[str, int]:
+        """Return living users by class."""
+        return {self._user_class.__name__: len(self._users)}
+
+    def gauges(self) -> dict[str, int]:
+        """Return target, started, connected and blocked, in agents."""
+        started = len(self._users)
+        return {
+            "target": self.target,
+            "started": started,
+            "connected": self.connected,
+            "blocked": started if self.blocked else 0,
+        }
+
+    def _restart_rollout(self) -> None:
+        if self._rollout is not None:
+            self._rollout.kill()
+        self._rollout = gevent.spawn(self._roll_out)
+
+    def _roll_out(self) -> None:
+        rollout, first = Rollout(time.monotonic(), self._rate_per_s), len(self._users)
+        while len(self._users) < self.target:
+            wait_s = rollout.wait_s(time.monotonic(), len(self._users) - first)
+            if wait_s > 0:
+                gevent.sleep(wait_s)
+            self._users += self.host.runner.spawn_users({self._user_class.__name__: 1})
+
+
+def _stop_users(users: list[AgentUser]) -> None:
+    for at in range(0, len(users), STOPPED_AT_ONCE):
+        gevent.killall([user.greenlet for user in users[at : at + STOPPED_AT_ONCE]])

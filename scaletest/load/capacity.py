@@ -1,0 +1,93 @@
+"""What one driver process can hold: file descriptors, client ports, memory."""
+
+from __future__ import annotations
+
+import ipaddress
+import resource
+from urllib.parse import urlsplit
+
+from scaletest.core.errors import ResourceShortage
+from scaletest.profile.schema import FlowSpec
+
+__all__ = [
+    "check_descriptors",
+    "connections_per_user",
+    "driver_memory_bytes",
+    "raise_descriptor_limit",
+    "source_addresses",
+]
+
+OWN_DESCRIPTORS = 100
+"""Descriptors of the driver itself: libraries, pipes, journal, event loop, certificates being read."""
+
+PORTS_PER_ADDRESS = 28_000
+"""Ephemeral ports of one source address towards one server (32768 to 60999 by default), rounded down."""
+
+BASE_MEMORY_BYTES = 90 * 2**20
+CONNECTION_MEMORY_BYTES = 60 * 1024
+"""Memory of the process without agents, and of one agent's connection: measured by ``benchmarks/agents.py``."""
+
+
+def connections_per_user(spec: FlowSpec) -> int:
+    """Connections that one agent or user of a flow may hold at a time: one, and one for each watch."""
+    if spec.agents is None:
+        # requests and geventhttpclient keep one connection for each user that sends one request at a time.
+        return 2
+    watches = sum(1 for step in spec.steps if step.verb == "watch")
+    return watches + (1 if watches < len(spec.steps) else 0)
+
+
+def driver_memory_bytes(connections: int) -> int:
+    """Estimate the resident memory of a driver whose agents hold ``connections``."""
+    return BASE_MEMORY_BYTES + connections * CONNECTION_MEMORY_BYTES
+
+
+def raise_descriptor_limit() -> int:
+    """Raise this process' soft limit of open files to the hard one and return it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def check_descriptors(*, wanted_connections: int, agents: int, per_agent: int, hard_limit: int | None = None) -> None:
+    """Raise ResourceShortage when the connections of all flows do not fit; it says how many agents would.
+
+    ``wanted_connections`` counts those of all flows, these ``agents`` included.
+    """
+    if hard_limit is None:
+        hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard_limit == resource.RLIM_INFINITY:
+        return
+    free = hard_limit - OWN_DESCRIPTORS
+    if wanted_connections <= free:
+        return
+    fits = max(0, free - (wanted_connections - agents * per_agent)) // per_agent
+    msg = (
+        f"{agents:,} agents need {wanted_connections:,} connections in all, "
+        f"but a process may open only {hard_limit:,} files: {fits:,} agents would fit"
+    )
+    raise ResourceShortage(
+        msg, hint=f"raise the limit (ulimit -Hn {wanted_connections + OWN_DESCRIPTORS}) or use fewer agents"
+    )
+
+
+def source_addresses(servers: tuple[str, ...], connections: int) -> tuple[str, ...]:
+    """Return the local addresses that connections are spread over; none: whichever the kernel picks.
+
+    A loopback server can be reached from any of 127.0.0.0/8; each address has its own ephemeral ports.
+    """
+    hosts = [urlsplit(server).hostname or "" for server in servers]
+    if not all(_is_loopback(host) for host in hosts):
+        return ()
+    wanted = -(-connections // PORTS_PER_ADDRESS)
+    if wanted <= 1:
+        return ()
+    return tuple(f"127.0.{1 + index // 250}.{1 + index % 250}" for index in range(wanted))
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.version == 4 and address.is_loopback

@@ -1,0 +1,263 @@
+"""The owner's side of a load driver: spawn the process, command it, hear its records, end it.
+
+``LoadDriver`` is the interface; ``LocustDriver`` runs ``python -m scaletest.load``; ``FakeDriver`` (in ``fake``) only
+remembers. This module imports neither gevent nor locust.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from scaletest.core.errors import EnvironmentProblem, Problem, ProfileError, ScaletestError
+from scaletest.core.journal import Record
+from scaletest.core.processes import ProcessId
+from scaletest.load import protocol
+from scaletest.load.capacity import check_descriptors, connections_per_user
+from scaletest.load.protocol import FlowStart
+
+__all__ = ["DriverExit", "LoadDriver", "LocustDriver"]
+
+OnRecord = Callable[[Record], None]
+
+READY_WITHIN_S = 60.0
+"""Importing Locust takes 0.7 s on an idle machine, much more beside a control plane that is starting."""
+
+ANSWER_WITHIN_S = 60.0
+"""Longest wait for a flow to start or stop; a locustfile may take 20 s to import."""
+
+QUIT_WITHIN_S = 10.0
+TERM_WITHIN_S = 5.0
+
+_STDERR_LINES = 20
+_MOST_LINE_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class DriverExit:
+    """How the driver process ended; ``expected`` after ``stop``."""
+
+    code: int
+    expected: bool
+    stderr_tail: str
+
+    def __str__(self) -> str:
+        how = f"by signal {-self.code}" if self.code < 0 else f"with exit code {self.code}"
+        tail = f":\n{self.stderr_tail}" if self.stderr_tail else ""
+        return f"the load driver ended {how}{tail}"
+
+
+class LoadDriver(Protocol):
+    """What runs flows."""
+
+    process_id: ProcessId
+    exited: asyncio.Future[DriverExit]
+    """Done when the process is gone, expected or not."""
+
+    async def start_flow(self, start: FlowStart) -> None:
+        """Start a flow. Raises ProfileError (a locustfile), ResourceShortage, EnvironmentProblem."""
+
+    async def set_target(self, command: protocol.SetTarget) -> None:
+        """Grow or shrink a flow."""
+
+    async def stop_flow(self, flow: str) -> None:
+        """Stop a flow; returns when its agents are gone and its last record is written."""
+
+    async def block(self, flow: str) -> None:
+        """Cut a flow's network path."""
+
+    async def unblock(self, flow: str) -> None:
+        """Open a flow's network path again."""
+
+    async def stop(self) -> None:
+        """End the process; a second call does nothing."""
+
+
+class LocustDriver:
+    """The real driver process."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, on_record: OnRecord, on_error: Callable[[str], None]
+    ) -> None:
+        identity = ProcessId.of(process.pid)
+        self.process_id = identity or ProcessId(process.pid, 0)
+        self.exited: asyncio.Future[DriverExit] = asyncio.get_running_loop().create_future()
+        self._process = process
+        self._on_record = on_record
+        self._on_error = on_error
+        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._stopping = False
+        self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._answers: dict[str, asyncio.Future[None]] = {}
+        self._connections: dict[str, tuple[int, int]] = {}
+        self._tasks = [asyncio.create_task(self._supervise())]
+
+    @classmethod
+    async def spawn(
+        cls,
+        journal: Path,
+        clock_origin_s: float,
+        on_record: OnRecord,
+        *,
+        on_error: Callable[[str], None] = lambda _message: None,
+    ) -> LocustDriver:
+        """Start the process and wait until it is ready.
+
+        ``on_record`` is called with each journal record of the driver, ``on_error`` with errors that answer no command.
+        Raises EnvironmentProblem when it does not start.
+        """
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "scaletest.load",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            limit=_MOST_LINE_BYTES,
+            # A Ctrl-C in the terminal is for us; the driver is asked to end.
+            start_new_session=True,
+        )  # fmt: skip
+        driver = cls(process, on_record, on_error)
+        try:
+            await driver._send(protocol.Configure(journal, clock_origin_s))
+            await driver._within(driver._ready, READY_WITHIN_S, "did not become ready")
+        except BaseException:
+            await driver.stop()
+            raise
+        return driver
+
+    async def start_flow(self, start: FlowStart) -> None:
+        """Start a flow; see LoadDriver."""
+        per_agent = connections_per_user(start.spec)
+        self._check_fits(start.flow, start.target, per_agent)
+        await self._ask(start.flow, start, "did not start the flow")
+        self._connections[start.flow] = (start.target, per_agent)
+
+    async def set_target(self, command: protocol.SetTarget) -> None:
+        """Grow or shrink a flow; see LoadDriver."""
+        _, per_agent = self._connections.get(command.flow, (0, 1))
+        self._check_fits(command.flow, command.target, per_agent)
+        self._connections[command.flow] = (command.target, per_agent)
+        await self._send(command)
+
+    async def stop_flow(self, flow: str) -> None:
+        """Stop a flow; see LoadDriver."""
+        await self._ask(flow, protocol.StopFlow(flow), "did not stop the flow")
+        self._connections.pop(flow, None)
+
+    async def block(self, flow: str) -> None:
+        """Cut a flow's network path."""
+        await self._send(protocol.Block(flow))
+
+    async def unblock(self, flow: str) -> None:
+        """Open a flow's network path again."""
+        await self._send(protocol.Unblock(flow))
+
+    async def stop(self) -> None:
+        """Ask the process to quit, then SIGTERM, then SIGKILL; returns when it is gone."""
+        if not self._stopping:
+            self._stopping = True
+            with contextlib.suppress(ScaletestError):
+                await self._send(protocol.Quit())
+            if not await self._gone_within(QUIT_WITHIN_S):
+                self._signal(self._process.terminate)
+                if not await self._gone_within(TERM_WITHIN_S):
+                    self._signal(self._process.kill)
+        await asyncio.shield(self.exited)
+        await asyncio.gather(*self._tasks)
+
+    def _check_fits(self, flow: str, agents: int, per_agent: int) -> None:
+        others = sum(count * each for name, (count, each) in self._connections.items() if name != flow)
+        check_descriptors(wanted_connections=others + agents * per_agent, agents=agents, per_agent=per_agent)
+
+    async def _gone_within(self, timeout_s: float) -> bool:
+        done, _ = await asyncio.wait([self.exited], timeout=timeout_s)
+        return bool(done)
+
+    @staticmethod
+    def _signal(send: Callable[[], None]) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            send()
+
+    async def _ask(self, flow: str, command: protocol.Command, what_failed: str) -> None:
+        if flow in self._answers:
+            msg = f"flow {flow}: a command is still being done"
+            raise EnvironmentProblem(msg)
+        answer = self._answers[flow] = asyncio.get_running_loop().create_future()
+        try:
+            await self._send(command)
+            await self._within(answer, ANSWER_WITHIN_S, f"{what_failed} {flow!r}")
+        finally:
+            del self._answers[flow]
+
+    async def _within(self, answer: asyncio.Future[None], timeout_s: float, what_failed: str) -> None:
+        """Wait for an answer, the end of the process, or the time-out; whichever is first."""
+        waiters: list[asyncio.Future[Any]] = [answer, self.exited]
+        await asyncio.wait(waiters, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            answer.result()
+        elif self.exited.done():
+            raise EnvironmentProblem(str(self.exited.result()))
+        else:
+            msg = f"the load driver {what_failed} within {timeout_s:.0f} s"
+            raise EnvironmentProblem(msg)
+
+    async def _send(self, command: protocol.Command) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        try:
+            stdin.write(protocol.encode(command))
+            await stdin.drain()
+        except (BrokenPipeError, ConnectionResetError) as error:
+            await asyncio.wait([self.exited], timeout=TERM_WITHIN_S)
+            text = str(self.exited.result()) if self.exited.done() else "the load driver does not listen any more"
+            raise EnvironmentProblem(text) from error
+
+    async def _supervise(self) -> None:
+        await asyncio.gather(self._read_reports(), self._read_stderr())
+        code = await self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self.exited.set_result(DriverExit(code, self._stopping, "\n".join(self._stderr)))
+
+    async def _read_stderr(self) -> None:
+        assert self._process.stderr is not None
+        while line := await self._process.stderr.readline():
+            self._stderr.append(line.decode("utf-8", "replace").rstrip())
+
+    async def _read_reports(self) -> None:
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            # A driver that was killed may leave half a line.
+            with contextlib.suppress(ValueError):
+                self._take(protocol.decode_report(line))
+
+    def _take(self, report: protocol.Report) -> None:
+        match report:
+            case protocol.RecordReport(record=record):
+                self._on_record(record)
+            case protocol.Ready():
+                _resolve(self._ready)
+            case protocol.FlowStarted(flow=flow) | protocol.FlowStopped(flow=flow):
+                _resolve(self._answers.get(flow))
+            case protocol.DriverError():
+                self._take_error(report)
+
+    def _take_error(self, report: protocol.DriverError) -> None:
+        error: ScaletestError
+        if report.usage:
+            error = ProfileError([Problem(report.message)], hint=report.hint)
+        else:
+            error = EnvironmentProblem(report.message, hint=report.hint)
+        waiting = self._answers.get(report.flow) if report.flow else None if self._ready.done() else self._ready
+        if waiting is None or waiting.done():
+            self._on_error(report.message)
+        else:
+            waiting.set_exception(error)
+
+
+def _resolve(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)

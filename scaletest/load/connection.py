@@ -1,0 +1,230 @@
+"""Connections to API servers: TLS over gevent sockets, answers drained into one shared buffer.
+
+All connections of the process read into one buffer of 256 KiB. That is safe because a reader walks what it received
+before it lets another greenlet run: nothing is left in the buffer while somebody waits.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket as stdlib_socket
+import ssl as stdlib_ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import gevent
+from gevent import socket, ssl
+
+from scaletest.core.access import Credential
+from scaletest.load.http1 import Body, Head, HeadReader, Sink
+from scaletest.load.outcomes import AnswerCutShort, PeerClosed
+
+__all__ = ["Answer", "ChooseSink", "Connection", "Endpoint", "Sockets", "TlsContexts", "connect"]
+
+BUFFER_BYTES = 256 * 1024
+
+ChooseSink = Callable[[Head], Sink | None]
+
+FAIR_BYTES = 1024 * 1024
+"""Body bytes after which a reader lets others run: 3 to 4 ms of reading, since a fast server never makes it wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An API server, its name resolved once."""
+
+    host: str
+    port: int
+    family: int
+    address: tuple[str, int]
+
+    @classmethod
+    def resolve(cls, server: str) -> Endpoint:
+        """Resolve ``https://HOST:PORT``. Raises OSError when the name has no address."""
+        parts = urlsplit(server)
+        host, port = parts.hostname or "", parts.port or 443
+        family, _, _, _, address = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)[0]
+        return cls(host, port, int(family), (str(address[0]), int(address[1])))
+
+    @property
+    def header(self) -> str:
+        """Value of the Host header."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Sockets:
+    """All connections of the process, those that wait for bytes, and the buffer that they share."""
+
+    def __init__(self) -> None:
+        self.buffer = bytearray(BUFFER_BYTES)
+        self.open: set[Connection] = set()
+        self.reading: set[Connection] = set()
+
+
+class TlsContexts:
+    """One TLS context for each credential: verifies the CA and the host's name, offers HTTP/1.1 only."""
+
+    def __init__(self, ca_file: Path) -> None:
+        self._ca_file = ca_file
+        self._contexts: dict[Credential, ssl.SSLContext] = {}
+
+    def get(self, credential: Credential) -> ssl.SSLContext:
+        """Return the context of a credential. Raises OSError (SSLError too) when its files cannot be read."""
+        context = self._contexts.get(credential)
+        if context is None:
+            context = ssl.SSLContext(stdlib_ssl.PROTOCOL_TLS_CLIENT)
+            context.load_verify_locations(self._ca_file)
+            if credential.cert_file is not None:
+                context.load_cert_chain(credential.cert_file, credential.key_file)
+            self._contexts[credential] = context
+        return context
+
+
+class Answer:
+    """An answer as it comes in; can be read when the exchange ended in an exception, too."""
+
+    __slots__ = ("began", "body", "head", "sink")
+
+    def __init__(self) -> None:
+        self.began = False
+        self.head: Head | None = None
+        self.body: Body | None = None
+        self.sink: Sink | None = None
+
+    @property
+    def status(self) -> int | None:
+        """HTTP status, None before the head is whole."""
+        return self.head.status if self.head is not None else None
+
+    @property
+    def body_bytes(self) -> int:
+        """Body bytes received so far."""
+        return self.body.received_bytes if self.body is not None else 0
+
+
+class Connection:
+    """A connection on which one request is in flight at a time."""
+
+    __slots__ = ("_socket", "_sockets", "endpoint", "is_open", "on_close")
+
+    def __init__(self, sockets: Sockets, endpoint: Endpoint, tls: ssl.SSLSocket, on_close: Callable[[], None]) -> None:
+        self._sockets = sockets
+        self._socket = tls
+        self.endpoint = endpoint
+        self.on_close = on_close
+        self.is_open = True
+        sockets.open.add(self)
+
+    def fileno(self) -> int:
+        """File descriptor of the socket."""
+        return int(self._socket.fileno())
+
+    def close(self) -> None:
+        """Close the socket; whoever reads from it gets an OSError. A second call does nothing."""
+        if self.is_open:
+            self.is_open = False
+            self._sockets.open.discard(self)
+            self._sockets.reading.discard(self)
+            self._socket.close()
+            self.on_close()
+
+    def begin(self, request: bytes, answer: Answer, choose_sink: ChooseSink) -> None:
+        """Send a request and read the answer's head, with the part of the body that came along.
+
+        Raises PeerClosed when the peer closes before the first byte, AnswerCutShort after it, MalformedAnswer,
+        and OSError.
+        """
+        sent = self._socket.send(request)
+        if sent != len(request):
+            self._socket.sendall(request[sent:])
+        self._sockets.reading.add(self)
+        reader, buffer = HeadReader(), self._sockets.buffer
+        while True:
+            end = self._receive()
+            if not end:
+                raise AnswerCutShort if answer.began else PeerClosed
+            answer.began = True
+            head, position = reader.feed(buffer, 0, end)
+            if head is not None:
+                break
+        answer.head, answer.body = head, head.body
+        answer.sink = choose_sink(head)
+        self._feed(answer, position, end)
+
+    def advance(self, answer: Answer) -> bool:
+        """Receive once; False when the body is whole. Raises AnswerCutShort, MalformedAnswer, OSError."""
+        body = answer.body
+        assert body is not None
+        if body.done:
+            return False
+        end = self._receive()
+        if not end:
+            if not body.at_eof():
+                raise AnswerCutShort
+            return False
+        self._feed(answer, 0, end)
+        return True
+
+    def finish(self, answer: Answer) -> None:
+        """Read the rest of the body; closes the connection if it cannot be used again. Raises as ``advance``."""
+        body = answer.body
+        assert body is not None
+        fair_at = FAIR_BYTES
+        while self.advance(answer):
+            if body.received_bytes >= fair_at:
+                fair_at = body.received_bytes + FAIR_BYTES
+                gevent.sleep(0)
+        self._sockets.reading.discard(self)
+        assert answer.head is not None
+        if not answer.head.keep_alive:
+            self.close()
+
+    def _feed(self, answer: Answer, position: int, end: int) -> None:
+        assert answer.body is not None
+        assert answer.head is not None
+        stop = answer.body.feed(self._sockets.buffer, position, end, answer.sink)
+        if stop < end:
+            # Bytes after the answer belong to nothing that we asked for.
+            answer.head.keep_alive = False
+
+    def _receive(self) -> int:
+        if not self.is_open:
+            raise OSError(errno.EBADF, "closed while it was read")
+        try:
+            return int(self._socket.recv_into(self._sockets.buffer, BUFFER_BYTES))
+        except stdlib_ssl.SSLEOFError:
+            # Closed without close_notify, as a killed server does: for HTTP an end like any other.
+            return 0
+
+
+def connect(
+    sockets: Sockets,
+    endpoint: Endpoint,
+    context: ssl.SSLContext,
+    *,
+    source: str | None,
+    on_close: Callable[[], None],
+) -> Connection:
+    """Open a TCP and TLS connection from ``source`` (any port). Raises OSError, SSLError among them."""
+    raw = socket.socket(endpoint.family, socket.SOCK_STREAM)
+    try:
+        if source is not None:
+            # The port is chosen at connect, so that one port serves for every server.
+            raw.setsockopt(socket.IPPROTO_IP, stdlib_socket.IP_BIND_ADDRESS_NO_PORT, 1)
+            raw.bind((source, 0))
+        raw.connect(endpoint.address)
+        raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        tls = context.wrap_socket(
+            raw, server_hostname=endpoint.host, do_handshake_on_connect=False, suppress_ragged_eofs=False
+        )
+    except BaseException:
+        raw.close()
+        raise
+    try:
+        tls.do_handshake()
+    except BaseException:
+        tls.close()
+        raise
+    return Connection(sockets, endpoint, tls, on_close)

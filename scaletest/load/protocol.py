@@ -1,0 +1,300 @@
+"""What a driver and its owner say to each other: one JSON object a line, each with its ``type``.
+
+    owner → driver    configure, start_flow, set_target, stop_flow, block, unblock, quit
+    driver → owner    ready, flow_started, flow_stopped, error, record
+
+``record`` carries a journal record, the same that the driver has already appended to the journal. A driver answers
+``start_flow`` by ``flow_started`` or ``error``, ``stop_flow`` by ``flow_stopped``, other commands only by an ``error``.
+No secret is sent: credentials are paths of files.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scaletest.core.access import ApiAccess, Credential
+from scaletest.core.journal import Record
+from scaletest.profile.schema import FlowSpec
+
+__all__ = [
+    "Block",
+    "Command",
+    "Configure",
+    "DriverError",
+    "FlowStart",
+    "FlowStarted",
+    "FlowStopped",
+    "Quit",
+    "Ready",
+    "RecordReport",
+    "Report",
+    "SetTarget",
+    "StopFlow",
+    "Unblock",
+    "decode_command",
+    "decode_report",
+    "encode",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """The first command: where the run's journal is, and when its clock began (``time.monotonic()``)."""
+
+    journal: Path
+    clock_origin_s: float
+
+    type = "configure"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {"journal": str(self.journal), "clock_origin_s": self.clock_origin_s}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Configure:
+        """Read what ``to_json`` gave."""
+        return cls(Path(data["journal"]), float(data["clock_origin_s"]))
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStart:
+    """Start a flow.
+
+    ``target`` is the number of agents (or of a locustfile's users). Agent i stands on ``nodes[i mod n]``, and has
+    ``node_credentials[i mod n]`` where there are any, else the credential of ``access``. ``directory`` is that of
+    the profile, which a locustfile's path is relative to.
+    """
+
+    flow: str
+    spec: FlowSpec
+    access: ApiAccess
+    target: int
+    nodes: tuple[str, ...] = ()
+    node_credentials: tuple[Credential, ...] = ()
+    seed: int = 0
+    source_addresses: tuple[str, ...] = ()
+    directory: Path | None = None
+
+    type = "start_flow"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {
+            "flow": self.flow,
+            "spec": self.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "access": self.access.to_json(),
+            "target": self.target,
+            "nodes": list(self.nodes),
+            "node_credentials": [credential.to_json() for credential in self.node_credentials],
+            "seed": self.seed,
+            "source_addresses": list(self.source_addresses),
+            "directory": str(self.directory) if self.directory else None,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> FlowStart:
+        """Read what ``to_json`` gave."""
+        return cls(
+            flow=data["flow"],
+            spec=FlowSpec.model_validate(data["spec"]),
+            access=ApiAccess.from_json(data["access"]),
+            target=int(data["target"]),
+            nodes=tuple(data["nodes"]),
+            node_credentials=tuple(Credential.from_json(item) for item in data["node_credentials"]),
+            seed=int(data["seed"]),
+            source_addresses=tuple(data["source_addresses"]),
+            directory=Path(data["directory"]) if data["directory"] else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SetTarget:
+    """Grow or shrink a flow; the newest agents go first. ``nodes`` and credentials are added to the known ones."""
+
+    flow: str
+    target: int
+    rollout_per_s: float | None = None
+    nodes: tuple[str, ...] = ()
+    node_credentials: tuple[Credential, ...] = ()
+
+    type = "set_target"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {
+            "flow": self.flow,
+            "target": self.target,
+            "rollout_per_s": self.rollout_per_s,
+            "nodes": list(self.nodes),
+            "node_credentials": [credential.to_json() for credential in self.node_credentials],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> SetTarget:
+        """Read what ``to_json`` gave."""
+        credentials = tuple(Credential.from_json(item) for item in data["node_credentials"])
+        return cls(data["flow"], int(data["target"]), data["rollout_per_s"], tuple(data["nodes"]), credentials)
+
+
+@dataclass(frozen=True, slots=True)
+class _AboutFlow:
+    flow: str
+
+    type = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {"flow": self.flow}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Any:
+        """Read what ``to_json`` gave."""
+        return cls(data["flow"])
+
+
+@dataclass(frozen=True, slots=True)
+class StopFlow(_AboutFlow):
+    """Stop all agents of a flow at once."""
+
+    type = "stop_flow"
+
+
+@dataclass(frozen=True, slots=True)
+class Block(_AboutFlow):
+    """Cut a flow's network path: its connections are closed, new ones refused."""
+
+    type = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class Unblock(_AboutFlow):
+    """Open a flow's network path again."""
+
+    type = "unblock"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStarted(_AboutFlow):
+    """The flow's first agents are being started."""
+
+    type = "flow_started"
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStopped(_AboutFlow):
+    """All agents of the flow have stopped, its last record is written."""
+
+    type = "flow_stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Quit:
+    """Stop everything, write what is left, exit."""
+
+    type = "quit"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {}
+
+    @classmethod
+    def from_json(cls, _data: dict[str, Any]) -> Quit:
+        """Read what ``to_json`` gave."""
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The driver is configured and listens."""
+
+    pid: int
+
+    type = "ready"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {"pid": self.pid}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Ready:
+        """Read what ``to_json`` gave."""
+        return cls(int(data["pid"]))
+
+
+@dataclass(frozen=True, slots=True)
+class DriverError:
+    """A command could not be done. ``usage`` tells a user's mistake (a locustfile) from the machine's."""
+
+    message: str
+    hint: str | None = None
+    flow: str | None = None
+    usage: bool = False
+
+    type = "error"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {"message": self.message, "hint": self.hint, "flow": self.flow, "usage": self.usage}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> DriverError:
+        """Read what ``to_json`` gave."""
+        return cls(data["message"], data["hint"], data["flow"], data["usage"])
+
+
+@dataclass(frozen=True, slots=True)
+class RecordReport:
+    """A record that the driver has appended to the journal."""
+
+    record: Record
+
+    type = "record"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {"record": self.record}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> RecordReport:
+        """Read what ``to_json`` gave."""
+        return cls(data["record"])
+
+
+Command = Configure | FlowStart | SetTarget | StopFlow | Block | Unblock | Quit
+Report = Ready | FlowStarted | FlowStopped | DriverError | RecordReport
+
+_COMMANDS: dict[str, type[Command]] = {
+    kind.type: kind for kind in (Configure, FlowStart, SetTarget, StopFlow, Block, Unblock, Quit)
+}
+_REPORTS: dict[str, type[Report]] = {
+    kind.type: kind for kind in (Ready, FlowStarted, FlowStopped, DriverError, RecordReport)
+}
+
+
+def encode(message: Command | Report) -> bytes:
+    """Return a message as one line."""
+    return json.dumps({"type": message.type, **message.to_json()}, separators=(",", ":")).encode() + b"\n"
+
+
+def decode_command(line: bytes) -> Command:
+    """Read a command. Raises ValueError for anything else."""
+    command: Command = _decode(line, _COMMANDS)
+    return command
+
+
+def decode_report(line: bytes) -> Report:
+    """Read a report. Raises ValueError for anything else."""
+    report: Report = _decode(line, _REPORTS)
+    return report
+
+
+def _decode(line: bytes, kinds: dict[str, Any]) -> Any:
+    try:
+        data = json.loads(line)
+        return kinds[data["type"]].from_json(data)
+    except (KeyError, TypeError, ValueError) as error:
+        msg = f"not a message of the driver's protocol: {line[:120]!r}: {error}"
+        raise ValueError(msg) from error

@@ -1,0 +1,98 @@
+"""What a flow's requests did in the current interval, by step.
+
+One record a second and flow goes to the journal; ``take`` returns it and starts the next interval.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from scaletest.core.histogram import Histogram
+from scaletest.load.outcomes import is_success
+
+__all__ = ["FlowStatistics", "StepStatistics", "step_name"]
+
+SAMPLES_PER_OUTCOME = 3
+"""Failed answers whose reason is journalled, for each step and outcome of a flow."""
+
+MOST_STEPS = 200
+"""Steps told apart in a locustfile's flow; requests of later names are counted as ``other``."""
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+def step_name(request_name: str) -> str:
+    """Turn a request's name into one that objectives can write: ``/api/v1/pods`` is ``api-v1-pods``."""
+    return _NOT_IN_NAMES.sub("-", request_name).strip("-") or "root"
+
+
+@dataclass(slots=True)
+class StepStatistics:
+    """Counts of one step in one interval. Latency runs from the start of a request to its last body byte."""
+
+    outcomes: dict[str, int] = field(default_factory=dict)
+    bytes: int = 0
+    events: int = 0
+    reconnects: int = 0
+    latency_us: Histogram = field(default_factory=Histogram)
+    failed_us: Histogram = field(default_factory=Histogram)
+    connect_us: Histogram = field(default_factory=Histogram)
+
+    def record(self, outcome: str, latency_us: int | None, body_bytes: int) -> None:
+        """Count one ended request; ``latency_us`` is None where there is none (a watch that broke)."""
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        self.bytes += body_bytes
+        if latency_us is not None:
+            (self.latency_us if is_success(outcome) else self.failed_us).record(latency_us)
+
+    def is_empty(self) -> bool:
+        """Whether nothing happened."""
+        return not (self.outcomes or self.bytes or self.events or self.connect_us.count or self.reconnects)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value; parts that hold nothing are left out, except outcomes and bytes."""
+        data: dict[str, Any] = {"outcomes": self.outcomes, "bytes": self.bytes}
+        data |= {key: value for key in ("events", "reconnects") if (value := getattr(self, key))}
+        for key in ("latency_us", "failed_us", "connect_us"):
+            histogram: Histogram = getattr(self, key)
+            data[key] = histogram.to_json()
+        return data
+
+
+class FlowStatistics:
+    """Statistics of one flow, and its small sample of failures."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, StepStatistics] = {}
+        self._names: set[str] = set()
+        self._samples: dict[tuple[str, str], int] = {}
+        self.exceptions = 0
+
+    def step(self, name: str) -> StepStatistics:
+        """Return the statistics of a step in this interval."""
+        found = self._steps.get(name)
+        if found is None:
+            if name not in self._names:
+                if len(self._names) >= MOST_STEPS:
+                    name = "other"
+                self._names.add(name)
+            found = self._steps.setdefault(name, StepStatistics())
+        return found
+
+    def wants_sample(self, step: str, outcome: str) -> bool:
+        """Whether one more failure of this kind is to be journalled; counts it if so."""
+        taken = self._samples.get((step, outcome), 0)
+        if taken >= SAMPLES_PER_OUTCOME:
+            return False
+        self._samples[step, outcome] = taken + 1
+        return True
+
+    def take(self) -> dict[str, Any]:
+        """Return this interval's steps (those where something happened) and exceptions; start the next."""
+        steps = {name: step.to_json() for name, step in self._steps.items() if not step.is_empty()}
+        taken = {"steps": steps, "exceptions": self.exceptions}
+        self._steps = {}
+        self.exceptions = 0
+        return taken
