@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaletest.controlplane.binaries.cache import BinaryCache, CachedBinary
+from scaletest.controlplane.binaries.cache import BinaryCache, CachedBinary, Damage
 from scaletest.controlplane.binaries.download import ReleaseSource
 from scaletest.controlplane.binaries.gobuild import GoModuleSource
 from scaletest.controlplane.binaries.progress import Progress
@@ -34,7 +34,7 @@ from scaletest.controlplane.binaries.versions import (
 )
 from scaletest.core.errors import BinaryUnavailable, ScaletestError
 
-__all__ = ["Binaries", "Plan", "build_all", "cached", "default_sources", "locate", "locate_all", "plan_all"]
+__all__ = ["Binaries", "Plan", "build_all", "cached", "default_sources", "locate", "locate_all", "plan_all", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +160,11 @@ def locate(
 def cached() -> list[CachedBinary]:
     """Return everything in the user's cache."""
     return BinaryCache().entries()
+
+
+def verify() -> tuple[list[CachedBinary], list[Damage]]:
+    """Hash everything in the user's cache again; return the sound and the damaged programs."""
+    return BinaryCache().verify()
 
 
 def build_all(kubernetes: str, etcd: str, *, progress: Progress, source: GoModuleSource | None = None) -> Binaries:

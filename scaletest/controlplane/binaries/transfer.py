@@ -266,9 +266,7 @@ class _NoDowngrade(urllib.request.HTTPRedirectHandler):
 class _RedirectIsAnswer(urllib.request.HTTPRedirectHandler):
     """Takes a redirect for the answer."""
 
-    def http_error_302(  # noqa: PLR0917 - urllib calls it so
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message
-    ) -> Any:
+    def http_error_302(self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message) -> Any:
         del self, req, code, msg, headers
         return fp
 
@@ -319,7 +317,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ssl.SSLError):
-        return f"TLS: {error.reason or error}"
+        return f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}"
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
 
 
