@@ -139,7 +139,12 @@ def write_duration(seconds: float) -> str:
 def write_bytes(size_bytes: int) -> str:
     """Write bytes in whole binary units or readable decimal ones: ``2GiB``, ``3.1KB``, ``77B``."""
     binary = [(2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")]
-    whole = [(factor, unit) for factor, unit in binary if size_bytes % factor == 0 and size_bytes < factor * 10_240]
+    # 2 GB is 1,953,125 KiB, which nobody would recognise.
+    whole = [
+        (factor, unit)
+        for factor, unit in binary
+        if size_bytes % factor == 0 and (size_bytes < factor * 10_240 or unit == "GiB")
+    ]
     decimal = [(1e9, "GB"), (1e6, "MB"), (1e3, "KB")]
     return _write(size_bytes, parse_bytes, [*whole, *decimal]) or f"{size_bytes}B"
 

@@ -14,10 +14,12 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from scaletest.core import units
+from scaletest.profile.objectives import parse_objective
 
 __all__ = [
     "RUN_TIME_WORDS",
     "CapBytes",
+    "Condition",
     "DurationS",
     "EnvName",
     "FlagName",
@@ -102,6 +104,11 @@ def _quantity(value: object) -> object:
     return value
 
 
+def _objective(value: str) -> str:
+    parse_objective(value)
+    return value
+
+
 def _unit(parse: Callable[[Any], object], write: Callable[[Any], str]) -> tuple[BeforeValidator, PlainSerializer]:
     return BeforeValidator(parse), PlainSerializer(write, return_type=str)
 
@@ -172,3 +179,4 @@ LabelValue = Annotated[
     Form("text"),
 ]
 Quantity = Annotated[str | int, BeforeValidator(_quantity), Form("quantity (`8`, `500m`, `64Gi`)")]
+Condition = Annotated[str, AfterValidator(_objective), Form("objective")]

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 from scaletest.core.resources import parse_resource
 from scaletest.profile.forms import (
     CapBytes,
+    Condition,
     DurationS,
     EnvName,
     FlagName,
@@ -31,7 +32,6 @@ from scaletest.profile.forms import (
     StepLabel,
     Version,
 )
-from scaletest.profile.objectives import parse_objective
 
 __all__ = [
     "COMPONENTS",
@@ -418,18 +418,11 @@ class Phase(Model):
 
     name: Name = Field(description="Name of the phase.")
     for_s: DurationS | None = Field(None, alias="for", description="Length.")
-    until: str | None = Field(None, description="Condition that ends the phase, written as an objective.")
+    until: Condition | None = Field(None, description="Condition that ends the phase, written as an objective.")
     at_most_s: PositiveDurationS | None = Field(None, alias="atMost", description="Longest time to wait for `until`.")
     start: list[Name] = Field(default_factory=list, description="Flows to start.")
     stop: list[Name] = Field(default_factory=list, description="Flows to stop.")
     do: list[Action] = Field(default_factory=list, description="Actions, in order, before the clock of the phase.")
-
-    @field_validator("until")
-    @classmethod
-    def _until_parses(cls, value: str | None) -> str | None:
-        if value is not None:
-            parse_objective(value)
-        return value
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
@@ -450,7 +443,7 @@ class Phase(Model):
 class ObjectiveSpec(Model):
     """An objective; written as a string, or as a mapping when it may end the run early."""
 
-    check: str = Field(description="The objective: `flow.agents.error_rate < 1%`.")
+    check: Condition = Field(description="The objective: `flow.agents.error_rate < 1%`.")
     abort: bool = Field(False, description="End the run as failed as soon as it does not hold.")
     delay_s: DurationS = Field(0.0, alias="delay", description="Not before this long into the run.")
 
@@ -458,12 +451,6 @@ class ObjectiveSpec(Model):
     @classmethod
     def _from_text(cls, value: object) -> object:
         return {"check": value} if isinstance(value, str) else value
-
-    @field_validator("check")
-    @classmethod
-    def _check_parses(cls, value: str) -> str:
-        parse_objective(value)
-        return value
 
     @model_validator(mode="after")
     def _delay_with_abort(self) -> Self:
@@ -495,13 +482,6 @@ class Profile(Model):
     flows: dict[Name, FlowSpec] = Field(default_factory=dict, description="Flows by name.")
     probes: dict[Name, ProbeSpec] = Field(default_factory=dict, description="Probes by name.")
     phases: list[Phase] = Field(min_length=1, description="Phases, in order.")
-    slo: dict[str, str] = Field(default_factory=dict, description="Thresholds drawn on the timeline, by name.")
+    slo: dict[str, Condition] = Field(default_factory=dict, description="Thresholds drawn on the timeline, by name.")
     objectives: list[ObjectiveSpec] = Field(min_length=1, description="What decides the verdict.")
     observe: ObserveSpec = Field(default_factory=ObserveSpec, description="How often things are looked at.")
-
-    @field_validator("slo")
-    @classmethod
-    def _slo_parses(cls, value: dict[str, str]) -> dict[str, str]:
-        for text in value.values():
-            parse_objective(text)
-        return value
