@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaletest.controlplane.binaries.cache import BinaryCache
-from scaletest.controlplane.binaries.gomod import executable_name, scratch_go_mod, too_old
+from scaletest.controlplane.binaries.gomod import executable_name, go_directive, scratch_go_mod, too_old
 from scaletest.controlplane.binaries.gotool import GoCommandFailed, GoTool
 from scaletest.controlplane.binaries.progress import Progress
 from scaletest.controlplane.binaries.sources import Found, Miss, Planned, SourceName, reported_version
@@ -107,10 +107,11 @@ class GoModuleSource:
             facts = json.loads(go.ask(Path("/"), "list", "-m", "-json", module))
         except GoCommandFailed as error:
             return Miss(f"the Go module {module} cannot be had: {' '.join(error.tail)}")
-        needed = str(facts.get("GoVersion") or "1.0")
-        if not go.fetches_toolchains and too_old(go.version, needed):
+        go_mod = Path(facts["GoMod"]).read_text(encoding="utf-8")
+        needed = go_directive(go_mod)
+        if needed is not None and not go.fetches_toolchains and too_old(go.version, needed):
             return Miss(f"{module} needs Go {needed}; here is {go.version} (and GOTOOLCHAIN=local)")
-        return _Module(Path(facts["GoMod"]).read_text(encoding="utf-8"), go)
+        return _Module(go_mod, go)
 
     def _build(self, want: Wanted, module: _Module, progress: Progress) -> Miss | None:
         work = self._cache.work_dir(want)
@@ -174,6 +175,7 @@ def _compile(want: Wanted, go: GoTool, work: Path, progress: Progress) -> None:
             compiled += bool(line) and " " not in line
             task.update(min(compiled, stale), stale)
 
+        task.update(0, stale)
         (work / "out").mkdir()
         go.run(work, log, count_compiled, "build", "-v", *flags, "-o", "out/", *packages)
 

@@ -10,7 +10,14 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["executable_name", "placeholder_requirements", "scratch_go_mod", "staging_version", "too_old"]
+__all__ = [
+    "executable_name",
+    "go_directive",
+    "placeholder_requirements",
+    "scratch_go_mod",
+    "staging_version",
+    "too_old",
+]
 
 _PLACEHOLDER = re.compile(r"^\s*(?:require\s+)?(\S+)\s+v0\.0\.0(?:\s*//.*)?$", re.MULTILINE)
 _GO_DIRECTIVE = re.compile(r"^go\s+(\S+)", re.MULTILINE)
