@@ -77,7 +77,9 @@ async def execute(
     write_run_info(options.run_dir, info)
     journal = JournalFile(options.run_dir / JOURNAL_NAME, src="runner", clock_origin_s=clock_origin_s)
     try:
-        return await _Session(loaded, options, info, engines, journal, on_record).run()
+        return await _Session(
+            loaded=loaded, options=options, info=info, engines=engines, journal=journal, on_record=on_record
+        ).run()
     finally:
         journal.close()
 
@@ -85,6 +87,7 @@ async def execute(
 class _Session:
     def __init__(
         self,
+        *,
         loaded: LoadedProfile,
         options: RunOptions,
         info: RunInfo,
@@ -111,7 +114,7 @@ class _Session:
         failure: BaseException | None = None
         try:
             await self.cut.guard(asyncio.create_task(self._body()))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised again once everything is ended
             failure = error
         await self._end(follower, failure)
         undo_signals()

@@ -1,0 +1,112 @@
+"""Behind ``scaletest run``: load, find binaries, run, report. Imported only when a run is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from scaletest.cli._plan_text import plan_text
+from scaletest.controlplane import registry
+from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all
+from scaletest.controlplane.host import MemoryGauge, read_host
+from scaletest.core.errors import ExitCode, RunDirectoryError, UsageError
+from scaletest.core.journal import Record
+from scaletest.observe.hostinfo import host_info
+from scaletest.profile.loading import LoadedProfile, load_profile
+from scaletest.report.build import build
+from scaletest.report.json_report import render_json
+from scaletest.report.progress import ProgressWriter
+from scaletest.report.rundir import load_run
+from scaletest.report.terminal import print_report
+from scaletest.runner.local import LocalEngines, LocalOptions
+from scaletest.runner.plan import RunPlan, make_plan, refuse_if_too_large
+from scaletest.runner.rundirs import default_run_dir
+from scaletest.runner.session import RunOptions, RunResult, execute
+
+__all__ = ["RunRequest", "run_profile"]
+
+RESULTS: Final = Path("results")
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What the command line asked for."""
+
+    reference: str
+    overrides: Sequence[str]
+    output: Path | None
+    cluster: str | None
+    keep: bool
+    binaries: Sequence[str]
+    dry_run: bool
+    as_json: bool
+    quiet: bool
+
+
+def run_profile(request: RunRequest) -> None:
+    """Run a profile to its report; raises SystemExit with the verdict's exit code."""
+    loaded = load_profile(request.reference, request.overrides)
+    for warning in loaded.warnings:
+        _say(f"warning: {warning}")
+    run_dir = request.output or default_run_dir(RESULTS, loaded.profile.name, datetime.now(UTC))
+    plan = make_plan(loaded.profile, read_host())
+    if request.dry_run:
+        spec = loaded.profile.control_plane
+        found = plan_all(spec.kubernetes, spec.etcd, explicit=parse_binary_flags(request.binaries))
+        print(plan_text(plan, found, str(run_dir)))  # noqa: T201
+        raise SystemExit(int(ExitCode.PASS))
+    if run_dir.exists():
+        raise RunDirectoryError(run_dir, "exists already", hint="Name another with --output; nothing was changed.")
+    for cleaned in registry.clean_dead():
+        _say(str(cleaned))
+    binaries = _prepare(request, loaded, plan)
+    result = asyncio.run(_execute(request, loaded, binaries, run_dir))
+    document = build(load_run(result.run_dir))
+    if request.as_json:
+        print(render_json(document), end="")  # noqa: T201
+    else:
+        print_report(document, sys.stdout)
+    raise SystemExit(int(result.verdict.exit_code))
+
+
+def _prepare(request: RunRequest, loaded: LoadedProfile, plan: RunPlan) -> Binaries | None:
+    """Get binaries, and refuse what does not fit, before anything is started."""
+    if request.cluster is not None:
+        if request.binaries:
+            msg = "--binary and --cluster exclude each other: a running cluster has its binaries"
+            raise UsageError(msg)
+        registry.get(request.cluster)
+        return None
+    refuse_if_too_large(plan, MemoryGauge().available_bytes())
+    spec = loaded.profile.control_plane
+    return locate_all(
+        spec.kubernetes, spec.etcd, explicit=parse_binary_flags(request.binaries), progress=TerminalProgress()
+    )
+
+
+async def _execute(request: RunRequest, loaded: LoadedProfile, binaries: Binaries | None, run_dir: Path) -> RunResult:
+    options = LocalOptions(run_dir=run_dir, binaries=binaries, cluster=request.cluster, keep=request.keep)
+    progress = _silent if request.quiet else ProgressWriter(sys.stderr)
+    result = await execute(
+        loaded,
+        RunOptions(run_dir=run_dir, argv=sys.argv[1:], host=host_info().to_json()),
+        LocalEngines(loaded, options),
+        progress,
+    )
+    if request.keep and request.cluster is None:
+        name = options.own_cluster_name
+        _say(f"cluster {name} stays up: scaletest run PROFILE --cluster {name}; scaletest cluster down {name}")
+    return result
+
+
+def _silent(_record: Record) -> None:
+    """Show no progress."""
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)  # noqa: T201

@@ -1,0 +1,317 @@
+"""The engines of a run on this machine: kwokctl's control plane, the stamped fleet, the Locust driver."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from scaletest.controlplane import registry
+from scaletest.controlplane.binaries import Binaries
+from scaletest.controlplane.cluster import ClusterRequest, KwokControlPlane, connect_cluster, copy_logs, start_cluster
+from scaletest.controlplane.host import read_host
+from scaletest.controlplane.identities import MASTERS
+from scaletest.controlplane.limits import default_limits, floor_bytes
+from scaletest.controlplane.plan import JournalTarget
+from scaletest.core.access import ApiAccess, Credential
+from scaletest.core.errors import ClusterError, ScaletestError
+from scaletest.core.journal import JournalFile, Record
+from scaletest.core.processes import ProcessId
+from scaletest.fleet.adopting import adopt_fleet
+from scaletest.fleet.fleet import FleetState, FleetTarget, seed_fleet
+from scaletest.fleet.ready import wait_nodes_ready
+from scaletest.load.client import LocustDriver
+from scaletest.load.protocol import FlowStart, SetTarget
+from scaletest.observe.hostinfo import software_versions
+from scaletest.observe.observer import Observer, Targets
+from scaletest.probes.run import run_probes
+from scaletest.profile.loading import LoadedProfile
+from scaletest.profile.schema import Action
+from scaletest.runner.engines import Lost
+
+__all__ = ["LocalEngines", "LocalOptions"]
+
+NODES_READY_TIMEOUT_S: Final = 180.0
+_STOP_OBSERVING_S: Final = 8.0
+_WATCH_EVERY_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOptions:
+    """Which control plane a run uses, and whether it stays."""
+
+    run_dir: Path
+    binaries: Binaries | None
+    """None on a cluster that runs already."""
+    cluster: str | None
+    keep: bool
+    seed: int = 1
+
+    @property
+    def own_cluster_name(self) -> str:
+        """Name of the cluster that is made for the run."""
+        return registry.safe_name(self.run_dir.absolute().name)
+
+
+class LocalEngines:
+    """Brings everything up in order, and down again as far as it got."""
+
+    def __init__(self, loaded: LoadedProfile, options: LocalOptions) -> None:
+        self._loaded = loaded
+        self._profile = loaded.profile
+        self._options = options
+        self._rng = Random(options.seed)
+        self._cluster: KwokControlPlane | None = None
+        self._fleet: FleetState | None = None
+        self._driver: LocustDriver | None = None
+        self._access: dict[str, ApiAccess] = {}
+        self._targets: dict[str, int] = {}
+        self._stop = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._facts: dict[str, Any] = {}
+
+    async def start(self, journal: JournalFile, lost: Lost) -> None:
+        """Bring up the control plane, fill it, start driver, probes and observers."""
+        cluster = await self._control_plane(journal)
+        self._cluster = cluster
+        self._watch(lost, self._watch_cluster(cluster, lost))
+        for identity in sorted(self._identities()):
+            self._access[identity] = await cluster.access(identity)
+        self._fleet = await self._fill(cluster, journal)
+
+        def warn(text: str) -> None:
+            journal.append("note", level="warning", text=text)
+
+        driver = await LocustDriver.spawn(
+            journal.path.absolute(),
+            journal.clock_origin_s,
+            _discard,
+            on_error=warn,
+        )
+        self._driver = driver
+        self._watch(lost, self._watch_driver(driver, lost))
+        masters = self._access[MASTERS]
+        observer = Observer(self._profile.observe, Targets(masters, (cluster.etcd_endpoint,), self._pids), journal)
+        self._watch(lost, observer.run(self._stop))
+        self._watch(lost, run_probes(self._profile.probes, self._access.__getitem__, journal, self._stop))
+
+    def facts(self) -> dict[str, Any]:
+        """Return versions, limits and what a reader has to know of the control plane."""
+        cluster = self._cluster
+        if cluster is None:
+            return {}
+        origin = self._options.binaries.origin if self._options.binaries else {}
+        software = {name: version for name, version in software_versions().items() if version}
+        return {
+            "versions": {**cluster.versions, **software},
+            "limits": {name: limits.to_json() for name, limits in cluster.limits.items()},
+            "facts": {
+                "Heartbeats": str(cluster.heartbeat),
+                "Cluster": f"kept cluster {cluster.name}" if self._options.cluster else "made for this run",
+                **{f"Binary of {name}": text for name, text in origin.items()},
+            },
+        }
+
+    async def start_flow(self, flow: str) -> int:
+        """Start a flow for the fleet as it is now."""
+        spec = self._profile.flows[flow]
+        nodes = self._nodes()
+        target = spec.agents.total(len(nodes)) if spec.agents else spec.locustfile.users if spec.locustfile else 0
+        await self._ready_driver().start_flow(
+            FlowStart(
+                flow=flow,
+                spec=spec,
+                access=self._access[MASTERS if spec.identity == "node" else spec.identity],
+                target=target,
+                nodes=tuple(nodes),
+                node_credentials=await self._node_credentials(flow, nodes),
+                seed=self._rng.getrandbits(32),
+                directory=self._loaded.directory,
+            )
+        )
+        self._targets[flow] = target
+        return target
+
+    async def stop_flow(self, flow: str) -> None:
+        """Stop a flow and wait until its last agent has stopped."""
+        self._targets.pop(flow, None)
+        await self._ready_driver().stop_flow(flow)
+
+    async def act(self, action: Action) -> str:
+        """Grow or shrink a pool; agents that stand on its nodes come and go with them."""
+        fleet = self._fleet
+        if fleet is None:
+            msg = "the fleet is not there yet"
+            raise ClusterError(msg)
+        if action.grow is not None:
+            grown = await fleet.grow(action.grow.pool, action.grow.by, _silent)
+            await self._follow_fleet(grown)
+            return f"{len(grown)} nodes added to {action.grow.pool}"
+        assert action.shrink is not None
+        # The machines end first, and their agents with them; deleting their objects needs the API and may fail.
+        await self._follow_fleet([], fewer=action.shrink.by)
+        result = await fleet.shrink(action.shrink.pool, action.shrink.by, _silent)
+        said = f"{len(result.nodes)} of {result.asked} nodes and {result.pods} pods deleted from {action.shrink.pool}"
+        if not result.complete:
+            msg = f"{said}: {result.first_error}"
+            raise ClusterError(msg)
+        return said
+
+    async def stop(self) -> None:
+        """End driver, probes, observers and the control plane, as far as they are there."""
+        if self._driver is not None:
+            await self._driver.stop()
+        self._stop.set()
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=_STOP_OBSERVING_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._cluster is not None:
+            await self._leave_cluster(self._cluster)
+
+    async def _leave_cluster(self, cluster: KwokControlPlane) -> None:
+        logs = self._options.run_dir / "logs"
+        if self._options.cluster is None and not self._options.keep:
+            await cluster.stop(logs_to=logs)
+            return
+        with contextlib.suppress(ClusterError):
+            await cluster.detach()
+            if self._options.keep:
+                await cluster.keep()
+        await asyncio.to_thread(copy_logs, cluster, logs)
+
+    async def _control_plane(self, journal: JournalFile) -> KwokControlPlane:
+        if self._options.cluster is not None:
+            cluster = await connect_cluster(self._options.cluster)
+            await cluster.attach(journal.path.absolute(), journal.clock_origin_s)
+            return cluster
+        assert self._options.binaries is not None
+        spec = self._profile.control_plane
+        host = read_host()
+        return await start_cluster(
+            ClusterRequest(
+                name=self._options.own_cluster_name,
+                spec=spec,
+                nodes=self._most_nodes(),
+                binaries=self._options.binaries,
+                limits=default_limits(host, api_servers=spec.api_servers, overrides=spec.limits),
+                floor_bytes=floor_bytes(host),
+                owner=ProcessId.current(),
+                journal=JournalTarget(journal.path.absolute(), journal.clock_origin_s),
+            )
+        )
+
+    async def _fill(self, cluster: KwokControlPlane, journal: JournalFile) -> FleetState:
+        spec = self._profile.fleet
+        target = FleetTarget(self._access[MASTERS], cluster.etcd_endpoint)
+        standing = await adopt_fleet(spec, target, rng=self._rng) if self._options.cluster else None
+        if standing is not None and standing.nodes:
+            text = f"cluster {cluster.name} holds {standing.nodes} nodes already: the run uses them as they are"
+            journal.append("note", level="info", text=text)
+            return standing
+        fleet = await seed_fleet(spec, target, rng=self._rng, on_progress=_silent)
+        for text in fleet.notes:
+            journal.append("note", level="warning", text=text)
+        journal.append(
+            "fleet.seeded",
+            via=spec.via, nodes=fleet.nodes, pods=fleet.counts["Pod"], objects=dict(fleet.counts),
+            seconds=round(fleet.seconds, 3),
+        )  # fmt: skip
+        waited_s = await wait_nodes_ready(self._access[MASTERS], fleet.nodes, NODES_READY_TIMEOUT_S)
+        journal.append("fleet.ready", nodes=fleet.nodes, seconds=round(fleet.seconds + waited_s, 3))
+        return fleet
+
+    def _identities(self) -> set[str]:
+        flows = {flow.identity for flow in self._profile.flows.values()} - {"node"}
+        probes = {identity for probe in self._profile.probes.values() for identity in probe.identities}
+        return flows | probes | {MASTERS}
+
+    def _most_nodes(self) -> int:
+        growth = sum(action.grow.by for phase in self._profile.phases for action in phase.do if action.grow)
+        return self._profile.fleet.node_count + growth
+
+    def _nodes(self) -> list[str]:
+        return [name for names in self._fleet.pools.values() for name in names] if self._fleet else []
+
+    async def _node_credentials(self, flow: str, nodes: Sequence[str]) -> tuple[Credential, ...]:
+        if self._profile.flows[flow].identity != "node" or self._cluster is None:
+            return ()
+        return tuple(await self._cluster.node_credentials(nodes))
+
+    async def _follow_fleet(self, grown: Sequence[str], *, fewer: int = 0) -> None:
+        """Give new nodes their agents, or take those of the newest nodes away."""
+        for flow, target in self._targets.items():
+            agents = self._profile.flows[flow].agents
+            if agents is None or agents.per_node is None:
+                continue
+            self._targets[flow] = target + (len(grown) - fewer) * agents.per_node
+            credentials = await self._node_credentials(flow, grown)
+            await self._ready_driver().set_target(
+                SetTarget(flow, self._targets[flow], nodes=tuple(grown), node_credentials=credentials)
+            )
+
+    def _ready_driver(self) -> LocustDriver:
+        if self._driver is None:
+            msg = "the load driver has not started"
+            raise ScaletestError(msg)
+        return self._driver
+
+    def _pids(self) -> dict[str, int | None]:
+        cluster = self._cluster
+        if cluster is None:
+            return {}
+        state = cluster.supervisor.state()
+        supervisor = state.supervisor.pid if state is not None else None
+        driver = self._driver.process_id.pid if self._driver is not None else None
+        return {
+            **{component.name: component.pid for component in cluster.components()},
+            "supervisor": supervisor,
+            "driver": driver,
+        }
+
+    def _watch(self, lost: Lost, work: Coroutine[Any, Any, None]) -> None:
+        """Run something beside the phases; should it fail, the run ends with what it said."""
+
+        async def watched() -> None:
+            try:
+                await work
+            except Exception as error:  # noqa: BLE001 - whatever it is, the run must end in order
+                lost("error", f"{type(error).__name__}: {error}")
+
+        self._tasks.append(asyncio.create_task(watched()))
+
+    async def _watch_cluster(self, cluster: KwokControlPlane, lost: Lost) -> None:
+        while not self._stop.is_set():
+            state = cluster.supervisor.state()
+            if state is None or not state.supervisor.is_alive():
+                reason = state.reason if state is not None else None
+                status = "host_guard" if reason == "host_guard" else "cluster_lost"
+                lost(status, _WHY_LOST.get(reason or "", "its supervisor was killed"))
+                return
+            await asyncio.sleep(_WATCH_EVERY_S)
+
+    async def _watch_driver(self, driver: LocustDriver, lost: Lost) -> None:
+        exit_ = await asyncio.shield(driver.exited)
+        if not self._stop.is_set():
+            lost("driver_lost", str(exit_))
+
+
+_WHY_LOST: Final = {
+    "host_guard": "the host ran short of memory",
+    "asked": "it was taken down from outside",
+    "owner_gone": "its owner went away",
+    "signal": "its supervisor was told to end by a signal",
+}
+
+
+def _discard(_record: Record) -> None:
+    """Records of the driver are read back from the journal, like everybody's."""
+
+
+def _silent(_what: str, _done: int, _total: int) -> None:
+    """Report no progress: seeding takes seconds."""
