@@ -73,10 +73,13 @@ class Scrape:
 class Observer:
     """Observes until told to stop; its tasks survive every error and say what they missed."""
 
-    def __init__(self, spec: ObserveSpec, targets: Targets, journal: Journal) -> None:
+    def __init__(
+        self, spec: ObserveSpec, targets: Targets, journal: Journal, *, scrape_timeout_s: float = SCRAPE_TIMEOUT_S
+    ) -> None:
         self._spec = spec
         self._targets = targets
         self._journal = journal
+        self._scrape_timeout_s = scrape_timeout_s
 
     async def run(self, stop: asyncio.Event) -> None:
         """Observe until ``stop`` is set."""
@@ -107,13 +110,12 @@ class Observer:
         return [*servers, *members]
 
     async def _scrape(self, scrape: Scrape, stop: asyncio.Event) -> None:
-        every_s = self._spec.metrics_every_s
-        timeout_s = min(SCRAPE_TIMEOUT_S, every_s)
-
         def failed(error: Exception) -> None:
             scrape.gap(self._journal, Answer("error", 0.0, reason=f"{type(error).__name__}: {error}"))
 
-        await periodically(every_s, lambda: scrape.once(self._journal, timeout_s), failed, stop)
+        await periodically(
+            self._spec.metrics_every_s, lambda: scrape.once(self._journal, self._scrape_timeout_s), failed, stop
+        )
 
     async def _sample_processes(self, stop: asyncio.Event) -> None:
         def failed(error: Exception) -> None:

@@ -4,6 +4,9 @@ import asyncio
 import json
 import socket
 import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 from scaletest.core.access import ApiAccess
@@ -16,7 +19,9 @@ from tests import servers
 TABLE = b'{"columnDefinitions":[{"name":"Status"}],"rows":[{"cells":["Ready"]},{"cells":["NotReady"]}]}'
 
 
-def probe_for(seconds: float, probes: dict[str, ProbeSpec], access: ApiAccess) -> list[Record]:
+def probe_until(
+    enough: Callable[[list[Record]], bool], probes: dict[str, ProbeSpec], access: ApiAccess
+) -> list[Record]:
     journal = MemoryJournal(clock_origin_s=time.monotonic())
     asked: list[str] = []
 
@@ -26,12 +31,29 @@ def probe_for(seconds: float, probes: dict[str, ProbeSpec], access: ApiAccess) -
 
     async def main() -> None:
         stop = asyncio.Event()
-        asyncio.get_running_loop().call_later(seconds, stop.set)
-        await run_probes(probes, access_for, journal, stop)
+        task = asyncio.create_task(run_probes(probes, access_for, journal, stop))
+        async with asyncio.timeout(60):
+            while not enough(of_probes(journal.records)):  # noqa: ASYNC110 - a journal has no event
+                await asyncio.sleep(0.02)
+        stop.set()
+        await task
 
     asyncio.run(main())
     assert asked == [identity for spec in probes.values() for identity in spec.identities]
-    return journal.records
+    return of_probes(journal.records)
+
+
+def of_probes(records: list[Record]) -> list[Record]:
+    """Without ``probe.missed``, which a busy machine may bring."""
+    return [record for record in records if record["kind"] != "probe.missed"]
+
+
+def asker(record: Record) -> tuple[str, str]:
+    return record["identity"], record["server"]
+
+
+def count(number: int) -> Callable[[list[Record]], bool]:
+    return lambda records: len(records) >= number
 
 
 def operator(**keys: object) -> ProbeSpec:
@@ -43,13 +65,18 @@ def test_every_identity_asks_every_server_on_a_connection_of_its_own(tmp_path: P
     handler = servers.answering(b"{}")
     with servers.serving(handler, tls=pki.server) as one, servers.serving(handler, tls=pki.server) as two:
         access = pki.access(one.url("https"), two.url("https"))
-        records = probe_for(1.0, {"operator": operator(identities=["system:masters", "admin"])}, access)
+        everyone = {(identity, server) for identity in ("system:masters", "admin") for server in access.servers}
+        records = probe_until(
+            lambda records: all(Counter(map(asker, records))[each] >= 5 for each in everyone),
+            {"operator": operator(every="300ms", identities=["system:masters", "admin"])},
+            access,
+        )
 
-        assert (len(one.connections), len(two.connections)) == (2, 2)
+        # One each; more only where a busy machine let one lie idle for too long. Ten requests went to each server.
+        assert 2 <= len(one.connections) < 10
+        assert 2 <= len(two.connections) < 10
 
-    assert {(record["identity"], record["server"]) for record in records} == {
-        (identity, server) for identity in ("system:masters", "admin") for server in access.servers
-    }
+    assert set(map(asker, records)) == everyone
     assert {(record["kind"], record["probe"], record["ok"], record["outcome"]) for record in records} == {
         ("probe", "operator", True, "ok")
     }
@@ -62,7 +89,7 @@ def test_nodes_are_counted_in_records_of_their_own(tmp_path: Path) -> None:
     pki = servers.make_pki(tmp_path)
     with servers.serving(servers.answering(TABLE), tls=pki.server) as server:
         spec = ProbeSpec.model_validate({"nodeReadiness": True, "every": "200ms"})
-        records = probe_for(0.5, {"nodes": spec}, pki.access(server.url("https")))
+        records = probe_until(count(2), {"nodes": spec}, pki.access(server.url("https")))
 
     assert {(r["kind"], r["probe"], r["ready"], r["not_ready"], r["total"]) for r in records} == {
         ("probe.nodes", "nodes", 1, 1, 2)
@@ -73,14 +100,13 @@ def test_a_server_that_hangs_is_asked_on_in_its_rhythm_and_every_request_times_o
     pki = servers.make_pki(tmp_path)
     with servers.serving(servers.hanging, tls=pki.server) as server:
         spec = operator(timeout="600ms")
-        records = probe_for(1.5, {"operator": spec}, pki.access(server.url("https")))
+        records = probe_until(count(8), {"operator": spec}, pki.access(server.url("https")))
 
         assert len(server.connections) >= 2
 
-    sent = [record for record in records if record["kind"] == "probe"]
-    assert {record["outcome"] for record in sent} == {"timeout"}
-    # One every 100 ms, though each takes 600 ms: a closed loop would have sent three.
-    assert len(sent) > 5
+    assert {record["outcome"] for record in records} == {"timeout"}
+    overlaps = sum(later["sent_t"] < earlier["sent_t"] + earlier["latency_s"] for earlier, later in pairwise(records))
+    assert overlaps > 0  # in a closed loop none would
 
 
 def test_one_server_that_hangs_does_not_disturb_the_other(tmp_path: Path) -> None:
@@ -88,35 +114,40 @@ def test_one_server_that_hangs_does_not_disturb_the_other(tmp_path: Path) -> Non
     good_handler = servers.answering(b"{}")
     with servers.serving(servers.hanging, tls=pki.server) as bad, servers.serving(good_handler, tls=pki.server) as good:
         access = pki.access(bad.url("https"), good.url("https"))
-        records = probe_for(1.0, {"operator": operator(timeout="500ms")}, access)
-
-    outcomes = {(record["server"], record["outcome"]) for record in records if record["kind"] == "probe"}
-    assert outcomes == {(bad.url("https"), "timeout"), (good.url("https"), "ok")}
+        expected = {(bad.url("https"), "timeout"), (good.url("https"), "ok")}
+        probe_until(
+            lambda records: {(record["server"], record["outcome"]) for record in records} >= expected,
+            {"operator": operator(timeout="500ms")},
+            access,
+        )
 
 
 def test_a_server_that_comes_back_is_found_on_a_new_connection(tmp_path: Path) -> None:
     pki = servers.make_pki(tmp_path)
-    accepted: list[float] = []
+    asked: list[str] = []
 
     def restarts(connection: socket.socket) -> None:
-        accepted.append(time.monotonic())
-        down = accepted[-1] - accepted[0] < 0.4
-        while servers.read_request(connection) is not None and not down:
+        while (head := servers.read_request(connection)) is not None:
+            asked.append(head)
+            if len(asked) <= 3:
+                return
             connection.sendall(servers.response(b"{}"))
 
     with servers.serving(restarts, tls=pki.server) as server:
-        records = probe_for(1.2, {"operator": operator()}, pki.access(server.url("https")))
+        records = probe_until(
+            lambda records: any(record["ok"] for record in records),
+            {"operator": operator()},
+            pki.access(server.url("https")),
+        )
 
-    outcomes = [record["outcome"] for record in records if record["kind"] == "probe"]
-    assert outcomes[0] == "reset"
-    assert outcomes[-1] == "ok"
+    assert records[0]["outcome"] == "reset"
 
 
 def test_a_refusal_names_the_status_and_its_reason(tmp_path: Path) -> None:
     pki = servers.make_pki(tmp_path)
     body = json.dumps({"kind": "Status", "reason": "Forbidden", "message": "pods is forbidden"}).encode()
     with servers.serving(servers.answering(body, status="403 Forbidden"), tls=pki.server) as server:
-        records = probe_for(0.3, {"operator": operator()}, pki.access(server.url("https")))
+        records = probe_until(count(1), {"operator": operator()}, pki.access(server.url("https")))
 
     assert (records[0]["outcome"], records[0]["status"], records[0]["reason"]) == (
         "http_403",
