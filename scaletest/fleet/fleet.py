@@ -1,0 +1,238 @@
+"""Filling a cluster with the fleet that a profile asks for, and growing and shrinking it during a run."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from scaletest.core.access import ApiAccess
+from scaletest.core.errors import ClusterError, UsageError
+from scaletest.fleet.addresses import stride_for
+from scaletest.fleet.apiclient import ApiClient, ApiError
+from scaletest.fleet.concurrency import gather_all
+from scaletest.fleet.etcdstore import EtcdStore
+from scaletest.fleet.family import Family
+from scaletest.fleet.filling import CONNECTIONS, create_family, stamp_family
+from scaletest.fleet.names import node_name
+from scaletest.fleet.nodes import PoolPlan, node_family, pod_family
+from scaletest.fleet.objects import WIDGET_CRD, Backends, namespace_family, object_families, service_family
+from scaletest.fleet.ready import wait_pods_running
+from scaletest.fleet.sample import Sample, make_sample, size_note
+from scaletest.fleet.shrinking import ShrinkResult, delete_nodes
+from scaletest.profile.schema import FleetSpec
+
+__all__ = ["FleetState", "FleetTarget", "Progress", "seed_fleet"]
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being made (``pods of pool gpu``), how many are there, and how many there will be."""
+
+_CRD_COLLECTION: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_CRD_TIMEOUT_S: Final = 30.0
+_API_RUNNING_TIMEOUT_S: Final = 1800.0
+"""KWOK plays pods that are created through the API at 50 to 200 a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetTarget:
+    """The cluster to fill: an API server with ``system:masters`` rights, and the etcd behind it.
+
+    ``etcd_endpoint`` is ``http://HOST:PORT``; None where etcd cannot be reached, which leaves ``via: api``.
+    """
+
+    access: ApiAccess
+    etcd_endpoint: str | None
+
+
+@dataclass(slots=True)
+class FleetState:
+    """A fleet that stands in a cluster."""
+
+    spec: FleetSpec
+    target: FleetTarget
+    rng: random.Random
+    pools: dict[str, list[str]] = field(default_factory=dict)
+    """Node names by pool, in the order of their making."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """Objects made by kind, those that the cluster made with them included."""
+    seconds: float = 0.0
+    """How long the filling took."""
+    notes: list[str] = field(default_factory=list)
+    """Where the fleet is not quite what was asked: sizes that are too small for such an object."""
+    paddings: dict[str, str] = field(default_factory=dict)
+    """Padding by family, so that later objects have the size of the first."""
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of all pools."""
+        return sum(len(names) for names in self.pools.values())
+
+    async def grow(self, pool: str, by: int, on_progress: Progress) -> list[str]:
+        """Add nodes with their pods to a pool and return the new nodes' names. Raises ClusterError, UsageError."""
+        plan = self._plan(pool)
+        names = self.pools[pool]
+        first = max((_index_of(name) for name in names), default=-1) + 1
+        new = [node_name(pool, index) for index in range(first, first + by)]
+        if new:
+            size = self.nodes + by
+            stages = [[node_family(plan, first, by, self.rng, cluster_nodes=size)], _pods(plan, first, by, self.rng)]
+            await _fill(self, stages, on_progress)
+            names.extend(new)
+        return new
+
+    async def shrink(self, pool: str, by: int, on_progress: Progress) -> ShrinkResult:
+        """Delete the newest nodes of a pool with their pods and leases, as far as the API answers.
+
+        Raises UsageError for a pool that is unknown or has fewer nodes.
+        """
+        plan = self._plan(pool)
+        names = self.pools[pool]
+        if by > len(names):
+            msg = f"pool {pool} has {len(names)} nodes; {by} cannot be taken away"
+            raise UsageError(msg)
+        doomed = names[len(names) - by :]
+        title = f"nodes of pool {pool} deleted"
+        count = _counter(title, by, on_progress)
+        async with ApiClient(self.target.access, connections=CONNECTIONS) as api:
+            result = await delete_nodes(api, plan, [_index_of(name) for name in reversed(doomed)], count)
+        gone = set(result.nodes)
+        self.pools[pool] = [name for name in names if name not in gone]
+        self.counts.subtract({"Node": len(gone), "Pod": result.pods, "Lease": result.leases})
+        return result
+
+    def _plan(self, name: str) -> PoolPlan:
+        for plan in _pool_plans(self.spec):
+            if plan.pool.name == name:
+                return plan
+        known = ", ".join(self.pools) or "none"
+        msg = f"the fleet has no pool {name!r}; it has {known}"
+        raise UsageError(msg)
+
+
+async def seed_fleet(spec: FleetSpec, target: FleetTarget, *, rng: random.Random, on_progress: Progress) -> FleetState:
+    """Fill a cluster and return what stands there: nodes Ready, pods Running.
+
+    All random parts (uids, padding) come from ``rng``. Raises ClusterError when the cluster refuses, does not
+    answer, or already holds a fleet; UsageError when the profile asks for something that cannot be.
+    """
+    state = FleetState(spec, target, rng, {pool.name: [] for pool in spec.pools})
+    started_s = time.monotonic()
+    plans = [plan for plan in _pool_plans(spec) if plan.pool.nodes]
+    await _fill(state, list(_stages(spec, plans, rng)), on_progress)
+    for plan in plans:
+        state.pools[plan.pool.name] = [node_name(plan.pool.name, index) for index in range(plan.pool.nodes)]
+    state.seconds = time.monotonic() - started_s
+    return state
+
+
+def _stages(spec: FleetSpec, plans: Sequence[PoolPlan], rng: random.Random) -> Iterator[list[Family]]:
+    """Yield the families of a fleet in stages: the samples of a stage need those of the stages before it."""
+    yield [namespace_family(spec.namespaces, rng)]
+    yield [node_family(plan, 0, plan.pool.nodes, rng, cluster_nodes=spec.node_count) for plan in plans]
+    with_pods = [plan for plan in plans if plan.pool.pods_per_node]
+    backends = Backends(with_pods[0] if with_pods else None, spec.namespaces)
+    objects = {
+        "configMaps": spec.config_maps,
+        "secrets": spec.secrets,
+        "events": spec.events,
+        "customResources": spec.custom_resources,
+    }
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    families = [family for plan in plans for family in _pods(plan, 0, plan.pool.nodes, rng)]
+    if spec.services is not None:
+        families.append(service_family(spec.services, backends, rng))
+    families.extend(object_families(objects, backends, rng, now))
+    yield [family for family in families if family.count]
+
+
+def _pods(plan: PoolPlan, first: int, nodes: int, rng: random.Random) -> list[Family]:
+    return [pod_family(plan, first, nodes, rng)] if plan.pool.pods_per_node else []
+
+
+def _pool_plans(spec: FleetSpec) -> list[PoolPlan]:
+    stride = stride_for(max((pool.pods_per_node for pool in spec.pools), default=0))
+    return [
+        PoolPlan(pool, position, len(spec.pools), spec.namespaces, stride) for position, pool in enumerate(spec.pools)
+    ]
+
+
+async def _fill(state: FleetState, stages: Sequence[Sequence[Family]], on_progress: Progress) -> None:
+    async with _opened(state) as (api, store):
+        if any(family.title == "customResources" for family in stages[-1]):
+            await _create_crd(api)
+        samples: list[Sample] = []
+        for stage in stages:
+            samples.extend(await _samples(state, api, stage))
+        for sample in samples:
+            family = sample.family
+            on_done = _counter(family.title, family.count, on_progress, done=1)
+            if store is not None:
+                await stamp_family(store, api, sample, on_done)
+            else:
+                await create_family(api, sample, on_done)
+            state.counts.update({part.kind.name: family.count for part in family.parts})
+        if store is None:
+            await wait_pods_running(api, _API_RUNNING_TIMEOUT_S)
+
+
+@asynccontextmanager
+async def _opened(state: FleetState) -> AsyncIterator[tuple[ApiClient, EtcdStore | None]]:
+    async with AsyncExitStack() as stack:
+        api = await stack.enter_async_context(ApiClient(state.target.access, connections=CONNECTIONS))
+        if state.spec.via == "api":
+            yield api, None
+            return
+        if state.target.etcd_endpoint is None:
+            msg = "fleet.via is etcd, but this cluster's etcd cannot be reached"
+            raise UsageError(msg, hint="set fleet.via: api")
+        yield api, await stack.enter_async_context(EtcdStore(state.target.etcd_endpoint))
+
+
+async def _samples(state: FleetState, api: ApiClient, stage: Sequence[Family]) -> list[Sample]:
+    """Make the samples of a stage at once, and remember their padding: a pool that grows has measured already."""
+    samples = await gather_all(
+        [make_sample(api, family, state.rng, padding=state.paddings.get(family.title)) for family in stage]
+    )
+    for sample in samples:
+        if sample.family.size_bytes and sample.family.title not in state.paddings:
+            state.paddings[sample.family.title] = sample.padding
+            state.notes.extend(note for note in [size_note(sample)] if note)
+    return samples
+
+
+async def _create_crd(api: ApiClient) -> None:
+    name = WIDGET_CRD["metadata"]["name"]
+    try:
+        await api.create(_CRD_COLLECTION, WIDGET_CRD)
+    except ApiError as error:
+        if error.status != 409:
+            raise
+    deadline_s = time.monotonic() + _CRD_TIMEOUT_S
+    while time.monotonic() < deadline_s:
+        conditions = (await api.get(f"{_CRD_COLLECTION}/{name}")).get("status", {}).get("conditions") or []
+        if any(found["type"] == "Established" and found["status"] == "True" for found in conditions):
+            return
+        await asyncio.sleep(0.05)
+    msg = f"the CRD {name} was not established within {_CRD_TIMEOUT_S:g} s"
+    raise ClusterError(msg)
+
+
+def _counter(title: str, total: int, on_progress: Progress, *, done: int = 0) -> Callable[[int], None]:
+    on_progress(title, done, total)
+
+    def count(more: int) -> None:
+        nonlocal done
+        done += more
+        on_progress(title, done, total)
+
+    return count
+
+
+def _index_of(name: str) -> int:
+    return int(name.rsplit("-", 1)[1])

@@ -1,0 +1,75 @@
+"""Taking nodes away: the machines end, and their Node, Pod and Lease objects are deleted as far as the API answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from scaletest.fleet.apiclient import ApiClient, ApiError
+from scaletest.fleet.concurrency import work_through
+from scaletest.fleet.family import LEASE, NODE, POD
+from scaletest.fleet.nodes import PoolPlan
+
+__all__ = ["ShrinkResult", "delete_nodes"]
+
+_WORKERS: Final = 32
+_LEASE_NAMESPACE: Final = "kube-node-lease"
+
+
+@dataclass(slots=True)
+class ShrinkResult:
+    """What of a scale-down the API server has done. ``errors`` counts failed requests by outcome (``http_429``)."""
+
+    asked: int
+    nodes: list[str] = field(default_factory=list)
+    """Names of the nodes that are gone."""
+    pods: int = 0
+    leases: int = 0
+    errors: dict[str, int] = field(default_factory=dict)
+    first_error: str | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was asked for is gone."""
+        return len(self.nodes) == self.asked and not self.errors
+
+
+async def delete_nodes(
+    api: ApiClient,
+    plan: PoolPlan,
+    indices: Sequence[int],
+    on_done: Callable[[int], None],
+) -> ShrinkResult:
+    """Delete nodes by their numbers in the pool, each with its pods and its lease; never raises for a failed request.
+
+    The Node goes first: KWOK makes a missing lease anew as long as it knows the node.
+    """
+    result = ShrinkResult(asked=len(indices))
+    errors: Counter[str] = Counter()
+
+    async def gone(request: Awaitable[None]) -> bool:
+        try:
+            await request
+        except ApiError as error:
+            if error.status == 404:
+                return True
+            errors[error.outcome] += 1
+            result.first_error = result.first_error or str(error)
+            return False
+        return True
+
+    async def delete(index: int) -> None:
+        name = plan.node_values(index)["name"]
+        if await gone(api.delete(NODE.resource.path(name=name))):
+            result.nodes.append(name)
+            for slot in range(plan.pool.pods_per_node):
+                pod = plan.pod_values(index, slot)
+                result.pods += await gone(api.delete(POD.resource.path(namespace=pod["namespace"], name=pod["name"])))
+            result.leases += await gone(api.delete(LEASE.resource.path(namespace=_LEASE_NAMESPACE, name=name)))
+        on_done(1)
+
+    await work_through(iter(indices), delete, workers=_WORKERS)
+    result.errors = dict(errors)
+    return result
