@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -112,7 +112,7 @@ class SupervisorClient:
             await asyncio.sleep(_POLL_S)
         return self.state() or state
 
-    async def events(self) -> AsyncIterator[Record]:
+    async def events(self) -> AsyncGenerator[Record, None]:
         """Yield records as they happen, until the supervisor ends. Times count from the supervisor's start."""
         reader, writer = await self._connect()
         try:

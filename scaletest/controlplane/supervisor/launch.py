@@ -18,7 +18,7 @@ from scaletest.controlplane.supervisor.component import Component, Surroundings
 from scaletest.controlplane.supervisor.lifetime import poll_until
 from scaletest.controlplane.supervisor.reaper import Exit
 from scaletest.core import units
-from scaletest.core.processes import ProcessId
+from scaletest.core.processes import ProcessId, children_of
 
 __all__ = ["Launch", "StartFailed"]
 
@@ -86,16 +86,28 @@ class Launch:
             await self._check_dead()
             await self._check_time(f"{self._name} was still running")
             await asyncio.sleep(_POLL_S)
+        if self.end.code != 0:
+            await self._stop()
+            what = f"{self._name} {_exit_text(self.end)}"
+            raise self._failed(what, [self._log, *self._logs_of_dead()])
+        while unseen := self._discover_all():
+            if not self._shims_under_way():
+                what = f"{self._name} exited with 0 but has not started {', '.join(unseen)}"
+                raise self._failed(what, [self._log])
+            await self._check_time(f"still waiting for {', '.join(unseen)} to start")
+            await asyncio.sleep(_POLL_S)
+
+    def _discover_all(self) -> list[str]:
+        """Return the components that have not been seen yet."""
         for component in self.components:
             component.discover()
             component.settle()
-        if self.end.code != 0:
-            what = f"{self._name} {_exit_text(self.end)}"
-            raise self._failed(what, [self._log])
-        unseen = [component.plan.name for component in self.components if not (component.process or component.exits)]
-        if unseen:
-            what = f"{self._name} exited with 0 but has not started {', '.join(unseen)}"
-            raise self._failed(what, [self._log])
+        return [component.plan.name for component in self.components if not (component.process or component.exits)]
+
+    def _shims_under_way(self) -> bool:
+        """Whether there are processes that may yet record themselves as components."""
+        adopted = {component.process.pid for component in self.components if component.process is not None}
+        return bool(set(children_of(os.getpid())) - adopted)
 
     async def _until_accepting(self) -> None:
         waiting = [(component, port) for component in self.components for port in component.plan.tcp_ports]
@@ -129,9 +141,8 @@ class Launch:
     async def _check_time(self, what: str) -> None:
         if time.monotonic() > self._deadline_s:
             await self._stop()
-            dead = [Path(component.plan.log) for component in self.components if component.process is None]
             told = f"after {self.plan.timeout_s:g} s {what}"
-            raise self._failed(told, [self._log, *dead])
+            raise self._failed(told, [self._log, *self._logs_of_dead()])
 
     async def _stop(self) -> None:
         """Kill the launcher, so that its dead children become ours and tell how they ended."""
@@ -140,6 +151,9 @@ class Launch:
             await poll_until(lambda: self.end is not None, timeout_s=_REAP_TIMEOUT_S)
         for component in self.components:
             component.settle()
+
+    def _logs_of_dead(self) -> list[Path]:
+        return [Path(component.plan.log) for component in self.components if component.process is None]
 
     def _component_failed(self, component: Component) -> StartFailed:
         last = component.state.last_exit

@@ -1,26 +1,27 @@
 """A memory cap without control groups: look often, kill at the cap as the kernel would.
 
-What counts is anonymous memory: a control group gives file pages back before it kills, so a database mapped
-into memory must not get its process killed. Shared memory segments are left out with them; no component
-uses any.
+What counts is anonymous and shared memory, not file pages: a control group gives those back before it kills, so a database
+mapped into memory must not get its process killed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import Callable
 from typing import Final
 
 from scaletest.core.processes import ProcessId
 
-__all__ = ["anonymous_bytes", "poll_interval_s", "watch_memory"]
+__all__ = ["poll_interval_s", "resident_bytes", "unreclaimable_bytes", "watch_memory"]
 
 _CALM_S: Final = 0.02
 _CLOSE_S: Final = 0.005
 _CLOSE_SHARE: Final = 0.7
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_UNRECLAIMABLE: Final = re.compile(rb"^Rss(?:Anon|Shmem):\s*(\d+) kB$", re.MULTILINE)
 
 
 def poll_interval_s(used_bytes: int, cap_bytes: int) -> float:
@@ -32,31 +33,45 @@ def poll_interval_s(used_bytes: int, cap_bytes: int) -> float:
     return _CLOSE_S if used_bytes > cap_bytes * _CLOSE_SHARE else _CALM_S
 
 
-def anonymous_bytes(statm: bytes) -> int:
-    """Return resident minus file and shared pages, from the text of ``/proc/PID/statm``."""
-    fields = statm.split()
-    return (int(fields[1]) - int(fields[2])) * _PAGE_BYTES
+def resident_bytes(statm: bytes) -> int:
+    """Return all resident memory, from the text of ``/proc/PID/statm``: cheap to read, never too little."""
+    return int(statm.split()[1]) * _PAGE_BYTES
+
+
+def unreclaimable_bytes(status: bytes) -> int:
+    """Return anonymous and shared resident memory, from the text of ``/proc/PID/status``."""
+    return sum(int(kilobytes) for kilobytes in _UNRECLAIMABLE.findall(status)) * 1024
 
 
 async def watch_memory(process: ProcessId, cap_bytes: int, on_kill: Callable[[int], None]) -> None:
     """Watch a process until it is gone; kill it at its cap, calling ``on_kill(used_bytes)`` just before."""
     try:
-        descriptor = os.open(f"/proc/{process.pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
+        statm = os.open(f"/proc/{process.pid}/statm", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return
     try:
-        # The descriptor belongs to the process that has the pid now: make sure that it is the one meant.
+        status = os.open(f"/proc/{process.pid}/status", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        os.close(statm)
+        return
+    try:
+        # The descriptors belong to the process that has the pid now: make sure that it is the one meant.
         if not process.is_alive():
             return
         while True:
-            try:
-                used = anonymous_bytes(os.pread(descriptor, 128, 0))
-            except (OSError, IndexError):
-                return
+            used = _used_bytes(statm, status, cap_bytes)
             if used >= cap_bytes:
                 on_kill(used)
                 process.send(signal.SIGKILL)
                 return
             await asyncio.sleep(poll_interval_s(used, cap_bytes))
+    except (OSError, IndexError):
+        return  # it has ended
     finally:
-        os.close(descriptor)
+        os.close(statm)
+        os.close(status)
+
+
+def _used_bytes(statm: int, status: int, cap_bytes: int) -> int:
+    used = resident_bytes(os.pread(statm, 128, 0))
+    return unreclaimable_bytes(os.pread(status, 8192, 0)) if used > cap_bytes * _CLOSE_SHARE else used
