@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,7 +26,11 @@ from scaletest.core.errors import ExitCode
 from scaletest.core.rundir import RunInfo
 from scaletest.profile.objectives import Objective, parse_objective
 
-__all__ = ["Outcome", "Verdict", "format_measured", "judge"]
+__all__ = ["Outcome", "Verdict", "format_measured", "judge", "worst"]
+
+_PRECEDENCE: Final = (
+    ExitCode.INTERRUPTED, ExitCode.BUG, ExitCode.USAGE, ExitCode.ENVIRONMENT, ExitCode.INVALID, ExitCode.FAILED, ExitCode.PASS,
+)  # fmt: skip
 
 
 class Outcome(enum.StrEnum):
@@ -94,6 +98,11 @@ def judge(info: RunInfo, state: RunState, *, broken_lines: int = 0) -> Verdict:
     if failed:
         return Verdict(Outcome.FAIL, ExitCode.FAILED, reasons, results, checks)
     return Verdict(Outcome.PASS, ExitCode.PASS, (), results, checks)
+
+
+def worst(codes: Iterable[ExitCode]) -> ExitCode:
+    """Return the exit code of several runs together; pass for none."""
+    return min(codes, key=_PRECEDENCE.index, default=ExitCode.PASS)
 
 
 def format_measured(result: ObjectiveResult) -> str:

@@ -120,6 +120,7 @@ def _phase(state: RunState, phase: PhaseSpan) -> doc.PhaseReport:
     whole = StepTotals.merged([step for step in flows if step is not None])
     probes = [(name, measure_) for name in state.probes for measure_ in ("p99", "success_rate")]
     values = {key: measure(state, Subject("probe", key[0], None, None, key[1]), span).value for key in probes}
+    measured = {key: value for key, value in values.items() if not math.isnan(value)}
     component = state.components.get(API_SERVER)
     return doc.PhaseReport(
         name=phase.name,
@@ -130,8 +131,10 @@ def _phase(state: RunState, phase: PhaseSpan) -> doc.PhaseReport:
         requests_per_s=whole.requests / duration_s if duration_s > 0 and state.flows else None,
         error_rate=whole.failed / whole.requests if whole.requests else None,
         latency_p99_s=_seconds(whole.latency_us, 0.99),
-        probe_p99_s=max((value for (_, name), value in values.items() if name == "p99"), default=None),
-        probe_success_rate=min((value for (_, name), value in values.items() if name == "success_rate"), default=None),
+        probe_p99_s=max((value for (_, name), value in measured.items() if name == "p99"), default=None),
+        probe_success_rate=min(
+            (value for (_, name), value in measured.items() if name == "success_rate"), default=None
+        ),
         api_server_memory_bytes=component.most_memory_bytes(span) if component else None,
         api_server_cores=component.process.mean_cores(span) if component else None,
     )

@@ -8,13 +8,14 @@ from typing import Any, Final, Literal
 
 from scaletest.analysis.evaluate import lockouts_of
 from scaletest.analysis.state import Event, RunState
+from scaletest.core.journal import Record
 from scaletest.core.units import format_bytes, format_count, format_duration
 from scaletest.report.document import StoryLine
 
-__all__ = ["tell"]
+__all__ = ["tell", "tell_event"]
 
-_Level = Literal["info", "good", "warning", "bad"]
-_Told = tuple[_Level, str] | None
+Level = Literal["info", "good", "warning", "bad"]
+Told = tuple[Level, str]
 
 
 def tell(state: RunState) -> list[StoryLine]:
@@ -23,19 +24,26 @@ def tell(state: RunState) -> list[StoryLine]:
     return sorted(lines, key=lambda line: line.t_s)
 
 
+def tell_event(record: Record) -> Told | None:
+    """Return the level and the text of a record that tells something by itself; None for all others."""
+    teller = _TELLERS.get(record["kind"])
+    if teller is None:
+        return None
+    try:
+        return teller(record)
+    except (TypeError, ValueError):
+        # A field of a wrong type: that it happened is told all the same.
+        return "warning", f"{record['kind']} (a malformed record)"
+
+
 def _events(state: RunState) -> Iterator[StoryLine]:
     for event in sorted(state.events, key=lambda item: item.t_s):
-        teller = _TELLERS.get(event.kind)
-        try:
-            told = teller(event.fields) if teller else _phase(state, event)
-        except (TypeError, ValueError):
-            # A field of a wrong type: the fact that it happened is told all the same.
-            told = "warning", f"{event.kind} (a malformed record)"
+        told = tell_event(event.fields) if event.kind in _TELLERS else _phase(state, event)
         if told is not None:
             yield StoryLine(t_s=event.t_s, level=told[0], text=told[1])
 
 
-def _phase(state: RunState, event: Event) -> _Told:
+def _phase(state: RunState, event: Event) -> Told | None:
     if event.kind != "phase.start":
         return None
     name = str(event.fields.get("phase"))
@@ -52,34 +60,34 @@ def _phase(state: RunState, event: Event) -> _Told:
     return "info", f"phase {name}: {length}{ended.get(phase.reason or '', '')}"
 
 
-def _run_end(fields: dict[str, Any]) -> _Told:
+def _run_end(fields: dict[str, Any]) -> Told | None:
     status, reason = str(fields.get("status")), fields.get("reason")
-    level: _Level = "info" if status == "finished" else "bad"
+    level: Level = "info" if status == "finished" else "bad"
     return level, f"run {status.replace('_', ' ')}{f': {reason}' if reason else ''}"
 
 
-def _seeded(fields: dict[str, Any]) -> _Told:
+def _seeded(fields: dict[str, Any]) -> Told | None:
     counts = f"{_count(fields.get('nodes'))} nodes, {_count(fields.get('pods'))} pods"
     return "info", f"seeded {counts} via {fields.get('via')} in {_duration(fields.get('seconds'))}"
 
 
-def _action_start(fields: dict[str, Any]) -> _Told:
+def _action_start(fields: dict[str, Any]) -> Told | None:
     return "info", f"action {fields.get('action')} {_detail(fields.get('detail'))}".rstrip()
 
 
-def _action_end(fields: dict[str, Any]) -> _Told:
+def _action_end(fields: dict[str, Any]) -> Told | None:
     took = _duration(fields.get("duration_s"))
     if fields.get("ok"):
         return "good", f"action {fields.get('action')} done in {took}: {_detail(fields.get('detail'))}".rstrip(": ")
     return "bad", f"action {fields.get('action')} failed after {took}: {fields.get('error')}"
 
 
-def _component_start(fields: dict[str, Any]) -> _Told:
+def _component_start(fields: dict[str, Any]) -> Told | None:
     restart = int(fields.get("restart") or 0)
     return ("warning", f"{fields.get('component')} restarted ({_ordinal(restart)} time)") if restart else None
 
 
-def _component_exit(fields: dict[str, Any]) -> _Told:
+def _component_exit(fields: dict[str, Any]) -> Told | None:
     name, reason = fields.get("component"), fields.get("reason")
     if reason == "oom":
         peak, cap = fields.get("peak_rss_bytes"), fields.get("cap_bytes")
@@ -89,32 +97,32 @@ def _component_exit(fields: dict[str, Any]) -> _Told:
     return "bad", f"{name} ended with {how}"
 
 
-def _backoff(fields: dict[str, Any]) -> _Told:
+def _backoff(fields: dict[str, Any]) -> Told | None:
     wait_s = float(fields.get("wait_s") or 0)
     return (
         ("warning", f"{fields.get('component')} restarts in {format_duration(wait_s)} (back-off)") if wait_s else None
     )
 
 
-def _guard(fields: dict[str, Any]) -> _Told:
+def _guard(fields: dict[str, Any]) -> Told | None:
     available, floor = fields.get("available_bytes"), fields.get("floor_bytes")
     return "bad", f"host guard: {format_bytes(available or 0)} of memory available, floor {format_bytes(floor or 0)}"
 
 
-def _cluster_end(fields: dict[str, Any]) -> _Told:
+def _cluster_end(fields: dict[str, Any]) -> Told | None:
     reason = str(fields.get("reason"))
     return None if reason == "asked" else ("bad", f"control plane ended: {reason.replace('_', ' ')}")
 
 
-def _driver_end(fields: dict[str, Any]) -> _Told:
+def _driver_end(fields: dict[str, Any]) -> Told | None:
     return "info", f"load driver ended: {fields.get('reason')}"
 
 
-def _note(fields: dict[str, Any]) -> _Told:
+def _note(fields: dict[str, Any]) -> Told | None:
     return ("warning" if fields.get("level") == "warning" else "info"), str(fields.get("text"))
 
 
-_TELLERS: Final[dict[str, Callable[[dict[str, Any]], _Told]]] = {
+_TELLERS: Final[dict[str, Callable[[dict[str, Any]], Told | None]]] = {
     "run.end": _run_end,
     "cluster.ready": lambda fields: ("info", f"control plane ready after {_duration(fields.get('seconds'))}"),
     "cluster.end": _cluster_end,
@@ -149,7 +157,9 @@ def _lockouts(state: RunState) -> Iterator[StoryLine]:
         for identity in sorted({identity for identity, _ in series}):
             for start_s, end_s in lockouts_of(state, probe, identity):
                 length = format_duration(end_s - start_s)
-                yield StoryLine(t_s=start_s, level="bad", text=f"{probe} locked out as {identity} for {length}")
+                to_end = "" if end_s < state.end_s else ", to the end"
+                text = f"{probe} locked out as {identity} for {length}{to_end}"
+                yield StoryLine(t_s=start_s, level="bad", text=text)
                 if end_s < state.end_s:
                     yield StoryLine(t_s=end_s, level="good", text=f"{probe} answered again as {identity}")
 

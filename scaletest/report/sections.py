@@ -1,0 +1,374 @@
+"""The sections of the terminal report; each yields what is drawn, and nothing when it has nothing to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from scaletest.core.units import format_bytes, format_count, format_duration, format_share
+from scaletest.report import glyphs
+from scaletest.report.document import Document, FlowReport, PhaseReport, ProbeReport, StepReport
+
+__all__ = ["SECTIONS", "Drawn", "Section"]
+
+Drawn = Table | Text | Padding
+Section = Callable[[Document, int], Iterable[Drawn]]
+
+WIDE: Final = 100
+"""From this width on tables have their second-most wanted columns too."""
+
+STORY_LINES: Final = 60
+"""A longer story loses its middle: the beginning and the end tell most."""
+
+_STYLES: Final = {"pass": "bold green", "fail": "bold red", "invalid": "bold yellow", "incomplete": "bold yellow"}
+_LEVEL_STYLES: Final = {"info": "", "good": "green", "warning": "yellow", "bad": "red"}
+_MARKS: Final = {"good": glyphs.GOOD, "warning": "!", "bad": glyphs.BAD}
+
+
+def _title(text: str, note: str = "") -> Text:
+    return Text.assemble((text, "bold"), (f"  {note}" if note else "", "dim"))
+
+
+def _table(*columns: str, left: int = 1) -> Table:
+    """Make a table whose first ``left`` columns are text and the others numbers."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
+    table.add_column("", width=0)
+    for index, name in enumerate(columns):
+        if index < left:
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _row(table: Table, *cells: str | Text) -> None:
+    table.add_row("", *cells)
+
+
+def _line(text: str | Text, style: str = "") -> Padding:
+    line = Text(text, style=style) if isinstance(text, str) else text
+    line.overflow = "fold"
+    return Padding(line, (0, 0, 0, 2))
+
+
+def _count(value: float | None) -> str:
+    return glyphs.NOTHING if value is None else format_count(round(value))
+
+
+def _rate(value: float | None) -> str:
+    return glyphs.NOTHING if value is None else format_count(value)
+
+
+def _duration(value: float | None) -> str:
+    return glyphs.NOTHING if value is None else format_duration(value)
+
+
+def _share(value: float | None) -> str:
+    return glyphs.NOTHING if value is None else format_share(value)
+
+
+def _bytes(value: float | None) -> str:
+    return glyphs.NOTHING if value is None else format_bytes(value)
+
+
+def _cores(value: float | None) -> str:
+    return glyphs.NOTHING if value is None else f"{value:.2f}"
+
+
+def _verdict(document: Document, _width: int) -> Iterator[Drawn]:
+    run, verdict = document.run, document.verdict
+    yield Text.assemble((verdict.outcome.upper(), _STYLES[verdict.outcome]), f"  {run.profile}", (f"  {run.id}", "dim"))
+    objectives = {f"{item.objective}: {item.said}" for item in document.objectives}
+    for reason in verdict.reasons:
+        if reason not in objectives:
+            yield _line(reason, "yellow")
+    if document.journal.growing:
+        yield _line("the journal is being written to: the run may still be going on", "yellow")
+    if document.journal.newer_lines:
+        yield _line(f"{document.journal.newer_lines} lines of a newer version of scaletest passed over", "yellow")
+    if run.summary:
+        yield _line(run.summary)
+    versions = [f"{name} {run.versions[name]}" for name in ("kubernetes", "etcd", "kwok") if name in run.versions]
+    started = run.started_at[:19].replace("T", " ")
+    facts = [*versions, f"{run.nodes:,} nodes", format_duration(run.duration_s), f"{started} UTC"]
+    yield _line(", ".join(facts), "dim")
+
+
+def _objectives(document: Document, _width: int) -> Iterator[Drawn]:
+    if not document.objectives:
+        return
+    yield _title("Objectives")
+    table = Table(box=None, pad_edge=False, padding=(0, 1), show_header=False)
+    for column in ("", "mark", "objective", "said", "samples"):
+        table.add_column(column, overflow="fold", width=0 if column == "" else None)
+    for item in document.objectives:
+        mark, style = (glyphs.GOOD, "green") if item.holds else (glyphs.BAD, "red")
+        samples = f"of {item.samples:,}" if item.samples else ""
+        table.add_row("", Text(mark, style), item.objective, Text(item.said, style), Text(samples, "dim"))
+    yield table
+
+
+def _story(document: Document, _width: int) -> Iterator[Drawn]:
+    if not document.story:
+        return
+    yield _title("Story")
+    table = Table(box=None, pad_edge=False, padding=(0, 1), show_header=False)
+    table.add_column(width=0)
+    table.add_column(justify="right", no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    lines = document.story
+    left_out = len(lines) - STORY_LINES
+    for index, line in enumerate(lines):
+        if left_out > 0 and STORY_LINES // 2 <= index < STORY_LINES // 2 + left_out:
+            if index == STORY_LINES // 2:
+                table.add_row("", "", Text(f"… {left_out:,} lines left out: --format json has all", "dim"))
+            continue
+        style = "bold" if line.text.startswith("phase ") else _LEVEL_STYLES[line.level]
+        table.add_row("", f"{line.t_s:.1f} s", Text(line.text, style))
+    yield table
+
+
+def _phases(document: Document, width: int) -> Iterator[Drawn]:
+    if not document.phases:
+        return
+    yield _title("Phases")
+    columns = ["phase", "length", "requests/s", "failed", "p99", "probe p99"]
+    table = _table(*columns, *(("probes good",) if width >= WIDE else ()), "API server", "cores")
+    for phase in document.phases:
+        _row(table, *_phase_cells(phase, width))
+    yield table
+
+
+def _phase_cells(phase: PhaseReport, width: int) -> Iterator[str]:
+    yield phase.name
+    yield _duration(phase.duration_s)
+    yield _rate(phase.requests_per_s)
+    yield _share(phase.error_rate)
+    yield _duration(phase.latency_p99_s)
+    yield _answer(phase.probe_p99_s, phase.probe_success_rate)
+    if width >= WIDE:
+        yield _share(phase.probe_success_rate)
+    yield _bytes(phase.api_server_memory_bytes)
+    yield _cores(phase.api_server_cores)
+
+
+def _answer(seconds: float | None, success_rate: float | None) -> str:
+    """Format a probe's latency: what is null although something was asked got no answer."""
+    return "no answer" if seconds is None and success_rate is not None else _duration(seconds)
+
+
+def _timeline(document: Document, width: int) -> Iterator[Drawn]:
+    timeline = document.timeline
+    if timeline is None:
+        return
+    room = min(60, width - 44)
+    length_s = timeline.slot_s * len(timeline.requests_per_s)
+    yield _title(
+        "Over time", f"{timeline.start_s:.1f} s to {timeline.start_s + length_s:.1f} s; each from 0 to its most"
+    )
+    rows: list[tuple[str, list[float | None], Callable[[float | None], str]]] = [
+        ("requests/s", timeline.requests_per_s, _rate),
+        ("latency p99", timeline.latency_p99_s, _duration),
+        ("probes, slowest", timeline.probe_s, _duration),
+        ("API server memory", timeline.api_server_memory_bytes, _bytes),
+    ]
+    drawn = min(room, len(timeline.requests_per_s))
+    for name, values, form in rows:
+        known = [value for value in values if value is not None]
+        if known:
+            line = glyphs.sparkline(values, width=room).ljust(drawn)
+            yield Text.assemble(f"  {name:<18}", (line, "cyan"), f"  {form(max(known))}")
+    starts = [(phase.name, phase.start_s) for phase in document.phases]
+    end_s = timeline.start_s + length_s
+    ruler = glyphs.phase_ruler(starts, start_s=timeline.start_s, end_s=end_s, width=drawn)
+    yield Text(f"  {'':<18}{ruler}", style="dim")
+
+
+def _flows(document: Document, width: int) -> Iterator[Drawn]:
+    if not document.flows:
+        return
+    yield _title("Flows", "latencies are of good (2xx) answers")
+    for flow in document.flows:
+        identity = f" as {flow.identity}" if flow.identity else ""
+        agents = f"{flow.started:,} of {flow.target:,} agents started, {flow.connected:,} connected"
+        yield _line(f"{flow.flow}{identity}: {agents}, {format_duration(flow.active_s)}")
+        yield _steps(flow, width)
+        for step in flow.steps:
+            if step.failed:
+                yield _line(_failed(step), "yellow")
+    yield from _samples(document)
+
+
+def _steps(flow: FlowReport, width: int) -> Table:
+    extra = ("p95",) if width >= WIDE else ()
+    table = _table("step", "requests", "per s", "failed", "p50", *extra, "p99", "max", "data/s")
+    for step in flow.steps:
+        failed = _share(step.failed / step.requests if step.requests else None)
+        p95 = (_duration(step.p95_s),) if width >= WIDE else ()
+        latencies = (_duration(step.p50_s), *p95, _duration(step.p99_s), _duration(step.max_s))
+        _row(
+            table,
+            step.step,
+            _count(step.requests),
+            _rate(step.rate_per_s),
+            failed,
+            *latencies,
+            _bytes(step.bytes_per_s),
+        )
+    return table
+
+
+def _failed(step: StepReport) -> str:
+    by_outcome = ", ".join(
+        f"{_count(count)} {outcome}" for outcome, count in step.outcomes.items() if not outcome.startswith("2")
+    )
+    return f"{step.step} failed: {by_outcome}; after {_duration(step.failed_p50_s)} (median)"
+
+
+def _samples(document: Document) -> Iterator[Drawn]:
+    seen: set[tuple[str, str, str, str | None]] = set()
+    for item in document.failures:
+        key = item.flow, item.step, item.outcome, item.reason
+        if key not in seen and len(seen) < 8:
+            seen.add(key)
+            said = ": ".join(part for part in (item.reason, item.message) if part)
+            place = f"{item.flow}.{item.step} at {item.t_s:.1f} s"
+            yield _line(f"e.g. {place}: {item.outcome}{f', {said}' if said else ''}"[:300], "dim")
+
+
+def _probes(document: Document, width: int) -> Iterator[Drawn]:
+    if not document.probes:
+        return
+    yield _title("Probes", "a failed request is infinitely long")
+    wide = ("p50",) if width >= WIDE else ()
+    table = _table("probe", "identity", "asked", "good", *wide, "p99", "max", "locked out", left=2)
+    for probe in document.probes:
+        _row(table, *_probe_cells(probe, width))
+    yield table
+    for probe in document.probes:
+        failed = {outcome: count for outcome, count in probe.outcomes.items() if outcome not in {"ok", "unfinished"}}
+        if failed:
+            by_outcome = ", ".join(f"{_count(count)} {outcome}" for outcome, count in failed.items())
+            yield _line(f"{probe.probe} as {probe.identity} failed: {by_outcome}", "yellow")
+        if len(probe.servers) > 1:
+            each = ", ".join(
+                f"{item.server} {_share(item.success_rate)} good, p99 {_answer(item.p99_s, item.success_rate)}"
+                for item in probe.servers
+            )
+            yield _line(f"{probe.probe} as {probe.identity}, each server: {each}", "dim")
+    for nodes in document.nodes:
+        counts = f"{nodes.ready:,} of {nodes.total:,} nodes Ready at the end"
+        worst = f", {nodes.most_not_ready:,} not Ready at worst" if nodes.most_not_ready else ""
+        yield _line(f"{nodes.probe}: {counts}{worst}", "yellow" if nodes.not_ready else "")
+
+
+def _probe_cells(probe: ProbeReport, width: int) -> Iterator[str | Text]:
+    yield probe.probe
+    yield probe.identity
+    yield _count(probe.observations)
+    yield _share(probe.success_rate)
+    if width >= WIDE:
+        yield _answer(probe.p50_s, probe.success_rate)
+    yield _answer(probe.p99_s, probe.success_rate)
+    yield _answer(probe.max_s, probe.success_rate)
+    locked = probe.longest_lockout_s
+    yield Text(format_duration(locked), "red") if locked else glyphs.NOTHING
+
+
+def _components(document: Document, width: int) -> Iterator[Drawn]:
+    if not document.components:
+        return
+    yield _title("Components", "memory at its most; CPU in cores")
+    cells = 20 if width >= WIDE else 6
+    wide = ("most",) if width >= WIDE else ()
+    table = _table("component", "memory", "of cap", "", "cpu", *wide, "quota", "restarts")
+    for item in document.components:
+        share = (item.memory_max_bytes or 0.0) / item.memory_cap_bytes if item.memory_cap_bytes else None
+        quota = glyphs.NOTHING if item.cpu_quota_cores is None else f"{item.cpu_quota_cores:.2f}"
+        quota += "*" if item.cpu_quota_cores is not None and item.cpu_by == "none" else ""
+        _row(
+            table, item.component, _bytes(item.memory_max_bytes), _bytes(item.memory_cap_bytes),
+            Text(glyphs.bar(share, width=cells) if share is not None else "", "red" if (share or 0) > 0.9 else "cyan"),
+            _cores(item.cpu_mean_cores), *((_cores(item.cpu_max_cores),) if width >= WIDE else ()), quota,
+            _restarts(item.restarts, item.oom_kills),
+        )  # fmt: skip
+    yield table
+    yield from _enforcement(document)
+
+
+def _restarts(restarts: int, oom_kills: int) -> Text:
+    return Text(f"{restarts} ({oom_kills} OOM)" if oom_kills else str(restarts), "red" if restarts or oom_kills else "")
+
+
+def _enforcement(document: Document) -> Iterator[Drawn]:
+    capped = sorted({item.memory_by for item in document.components if item.memory_cap_bytes and item.memory_by})
+    if capped:
+        yield _line(f"memory caps are enforced by {', '.join(capped).replace('_', ' ')}", "dim")
+    if any(item.cpu_quota_cores is not None and item.cpu_by == "none" for item in document.components):
+        yield _line("* quota not enforced: this host has no CPU control group for us (GOMAXPROCS is set)", "dim")
+
+
+def _servers(document: Document, _width: int) -> Iterator[Drawn]:
+    levels = [item for item in document.apf if item.dispatched or item.rejected or item.queued_max]
+    if levels:
+        yield _title("API Priority and Fairness")
+        table = _table("level", "seats", "most used", "most queued", "let through", "rejected")
+        for item in levels:
+            rejected = ", ".join(f"{_count(count)} {reason}" for reason, count in item.rejected.items() if count)
+            seats = (_count(item.seats_limit), _count(item.seats_max), _count(item.queued_max), _count(item.dispatched))
+            _row(table, item.level, *seats, Text(rejected or "0", "yellow" if rejected else ""))
+        yield table
+    if document.api_requests:
+        top = sorted(document.api_requests.items(), key=lambda item: -item[1])[:6]
+        answered = ", ".join(f"{_count(count)} {key}" for key, count in top if count)
+        if answered:
+            yield _line(f"API servers answered: {answered}")
+    if document.metrics_gaps:
+        gaps = ", ".join(f"{count} of {target}" for target, count in document.metrics_gaps.items())
+        yield _line(f"metrics that could not be read: {gaps}", "yellow")
+
+
+def _machine(document: Document, _width: int) -> Iterator[Drawn]:
+    etcd, host, generator = document.etcd, document.host, document.generator
+    yield _title("Machine")
+    if etcd is not None:
+        disk = f"fsync p99 {_duration(etcd.fsync_p99_s)}, commit p99 {_duration(etcd.commit_p99_s)}"
+        yield _line(f"etcd: {disk}, database {_bytes(etcd.db_max_bytes)}, {_count(etcd.puts)} puts")
+    if host.available_min_bytes is not None:
+        memory = f"{_bytes(host.available_min_bytes)} of {_bytes(host.memory_bytes)} available at least"
+        cpu = f"{_share(host.cpu_idle_share)} of {host.cores or '?'} cores idle"
+        yield _line(f"host: {memory}, {cpu}")
+    if generator is not None:
+        lag = f"lag p50 {_duration(generator.lag_p50_s)}, p99 {_duration(generator.lag_p99_s)}"
+        cpu = f"{_cores(generator.cpu_mean_cores)} cores, {_cores(generator.cpu_max_cores)} at most"
+        memory = f"{_bytes(generator.memory_max_bytes)}, {generator.sockets_max:,} sockets"
+        yield _line(f"load driver: {lag}; {cpu}; {memory}")
+    for title, fact in document.run.facts.items():
+        yield _line(f"{title}: {fact}")
+
+
+def _validity(document: Document, _width: int) -> Iterator[Drawn]:
+    if not document.validity:
+        return
+    bad = sum(item.grade == "bad" for item in document.validity)
+    yield _title("Validity", "invalid: the numbers above are not to be used" if bad else "the numbers can be used")
+    for item in document.validity:
+        style = {"good": "green", "warning": "yellow", "bad": "red"}[item.grade]
+        line = Text.assemble((_MARKS[item.grade], style), f" {item.check}: {item.said}")
+        if item.remedy:
+            line.append(f". {item.remedy}", "yellow")
+        yield _line(line)
+
+
+def _footer(document: Document, _width: int) -> Iterator[Drawn]:
+    yield Text(f"Run directory  {document.run.directory}", style="dim")
+    yield Text(f"See again      scaletest report {document.run.directory}  (--format json)", style="dim")
+
+
+SECTIONS: Final[tuple[Section, ...]] = (
+    _verdict, _objectives, _story, _phases, _timeline, _flows, _probes, _components, _servers, _machine, _validity, _footer,
+)  # fmt: skip
