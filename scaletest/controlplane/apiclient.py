@@ -1,4 +1,6 @@
-"""A small client of the API server for setting up and checking a cluster; not for load and not for probes.
+"""A small client of the API server for setting up and checking a cluster: it writes, and raises what goes wrong.
+
+Probes use ``core.apiclient`` instead, where a failure is an observation.
 
 JSON over HTTPS as one identity, always verified against the cluster's CA. Objects are written by server-side
 apply, so that the same call makes them, mends them, and does nothing the second time.
@@ -7,7 +9,6 @@ apply, so that the same call makes them, mends them, and does nothing the second
 from __future__ import annotations
 
 import json
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -16,9 +17,10 @@ from typing import Any, Final, Self
 import aiohttp
 
 from scaletest.core.access import ApiAccess
+from scaletest.core.apiclient import tls_context
 from scaletest.core.errors import ClusterError
 
-__all__ = ["Answer", "ApiClient", "Unreachable", "ssl_context"]
+__all__ = ["Answer", "ApiClient", "Unreachable"]
 
 FIELD_MANAGER: Final = "scaletest"
 TIMEOUT_S: Final = 10.0
@@ -45,14 +47,6 @@ class Answer:
         return str(self.body.get("message", self.body)) if isinstance(self.body, dict) else str(self.body)
 
 
-def ssl_context(access: ApiAccess) -> ssl.SSLContext:
-    """Return a context that trusts the cluster's CA alone and presents the client certificate, if there is one."""
-    context = ssl.create_default_context(cafile=str(access.ca_file))
-    if access.credential.cert_file is not None:
-        context.load_cert_chain(access.credential.cert_file, access.credential.key_file)
-    return context
-
-
 class ApiClient:
     """Use as ``async with ApiClient(access) as api: ...``; talks to the first server unless told otherwise."""
 
@@ -68,7 +62,7 @@ class ApiClient:
         self._session = aiohttp.ClientSession(
             base_url=self.server,
             headers=headers,
-            connector=aiohttp.TCPConnector(ssl=ssl_context(self.access)),
+            connector=aiohttp.TCPConnector(ssl=tls_context(self.access)),
             timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
             trust_env=False,
         )

@@ -24,6 +24,7 @@ from scaletest.controlplane import kwokctl, pki, registry
 from scaletest.controlplane import ports as portlib
 from scaletest.controlplane.apiclient import ApiClient, Unreachable
 from scaletest.controlplane.binaries import Binaries
+from scaletest.controlplane.cleaning import clean_dead_cluster
 from scaletest.controlplane.control import SupervisorClient, spawn_supervisor
 from scaletest.controlplane.heartbeat import Heartbeat, heartbeat_for
 from scaletest.controlplane.host import read_host
@@ -42,8 +43,8 @@ from scaletest.profile.schema import ComponentName, ControlPlaneSpec
 
 __all__ = ["ClusterRequest", "KwokControlPlane", "connect_cluster", "start_cluster"]
 
-HEALTH_TIMEOUT_S: Final = 60.0
-"""From open ports to all health checks ok. Measured: 2–4 s on 2 idle cores."""
+HEALTH_TIMEOUT_S: Final = 120.0
+"""From open ports to all health checks ok. Measured: 2–4 s on 2 idle cores, 60 s with eighteen others waiting for them."""
 
 _HEALTH_PATHS: Final[dict[PortRole, str]] = {
     "kube-apiserver": "/readyz",
@@ -172,7 +173,10 @@ class KwokControlPlane:
         A cluster that ended by itself (host guard, owner gone) is removed all the same.
         """
         try:
-            await self.supervisor.end(reason)
+            if self.supervisor.state() is not None:
+                await self.supervisor.end(reason)
+            # A supervisor that was killed has left something behind, unless its guardian was quicker.
+            await asyncio.to_thread(clean_dead_cluster, self.dir)
         finally:
             if logs_to is not None:
                 await asyncio.to_thread(copy_logs, self, logs_to)
@@ -319,10 +323,10 @@ def _prepare(cluster: KwokControlPlane, request: ClusterRequest) -> ClusterPlan:
 
 async def _abandon(cluster: KwokControlPlane, *, keep_logs: bool) -> None:
     """End what a failed start has begun; the first error is the one that is told."""
-    if cluster.supervisor.state() is not None:
+    if cluster.supervisor.state() is not None and keep_logs:
         await cluster.supervisor.end("start_failed")
-    if not keep_logs or cluster.supervisor.state() is None:
-        await asyncio.to_thread(registry.remove, cluster.name)
+    else:
+        await cluster.stop(reason="start_failed")
 
 
 def _state(supervisor: SupervisorClient) -> ClusterState:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from scaletest.core.units import format_duration
+
 __all__ = ["AUTO_FACTORS", "Heartbeat", "heartbeat_for"]
 
 AUTO_FACTORS: Final = (1, 2, 5, 10, 20)
@@ -38,6 +40,10 @@ class Heartbeat:
     """How often the controller-manager looks at the nodes (``--node-monitor-period``)."""
     cost_cores: float
     """Estimated cost for the whole control plane, in cores."""
+
+    def __str__(self) -> str:
+        every, grace = format_duration(self.renew_interval_s), format_duration(self.grace_period_s)
+        return f"every {every} (factor {self.factor}, about {self.cost_cores:.2f} cores), not ready after {grace}"
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value."""

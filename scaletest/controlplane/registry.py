@@ -21,6 +21,7 @@ import difflib
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -44,15 +45,18 @@ __all__ = [
     "ClusterStatus",
     "clean_dead",
     "create",
+    "end",
     "get",
     "list_clusters",
     "remove",
+    "safe_name",
     "save",
     "status_of",
 ]
 
 RECORD_NAME: Final = "cluster.json"
 RECORD_SCHEMA: Final = 1
+NAME_PATTERN: Final = r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?"
 SUPERVISOR_GRACE_S: Final = 20.0
 """For a supervisor to end its cluster after SIGTERM; three roles with 2 s of grace each, and what SIGKILL takes."""
 
@@ -144,9 +148,12 @@ def create(
     """Reserve a name and ports for a cluster that the calling process is about to start.
 
     Raises:
-        UsageError: a cluster of this name lives.
+        UsageError: a cluster of this name lives, or the name is none.
         ResourceShortage: a wanted port is taken.
     """
+    if not re.fullmatch(NAME_PATTERN, name):
+        msg = f"{name!r} cannot name a cluster"
+        raise UsageError(msg, hint="Use up to 63 lower-case letters, digits, dots and dashes.")
     root = _root()
     with _lock(root):
         target = root / name
@@ -193,6 +200,11 @@ def list_clusters() -> list[ClusterRecord]:
     return [record for path in _cluster_dirs() if (record := _read(path)) is not None]
 
 
+def safe_name(text: str) -> str:
+    """Return a name for a cluster made from any text, such as that of a run's directory."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:63].strip("-") or "run"
+
+
 def status_of(record: ClusterRecord) -> ClusterStatus:
     """Return how a cluster is now; ``dead``: neither its maker nor its supervisor runs."""
     return _status(record, read_state(record.dir))
@@ -203,6 +215,20 @@ def remove(name: str) -> None:
     root = _root()
     with _lock(root):
         _delete(root / name)
+
+
+def end(name: str) -> Cleaned:
+    """End a cluster, alive or dead, and remove it; blocks for seconds.
+
+    Raises UsageError when there is none, or its maker has not yet started anything.
+    """
+    record = get(name)
+    root = _root()
+    with _lock(root):
+        if _is_only_reserved(record.dir):
+            msg = f"cluster {name} is being started by process {record.creator.pid}"
+            raise UsageError(msg, hint="Interrupt that command: it takes back what it has begun.")
+        return _clean(record.dir)
 
 
 def clean_dead(*, also_alive: bool = False) -> list[Cleaned]:

@@ -1,0 +1,25 @@
+"""``scaletest clean``: end and remove what nobody looks after any more."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["clean"]
+
+
+def clean(
+    all_: Annotated[bool, typer.Option("--all", help="End living clusters too, as `cluster down --all`.")] = False,
+) -> None:
+    """Remove clusters whose supervisor is gone, and end what is left of their processes.
+
+    Processes are found by their recorded pid and start time, never by name. The commands that start clusters do the same first.
+    """
+    from scaletest.controlplane import registry  # noqa: PLC0415
+
+    removed = registry.clean_dead(also_alive=all_)
+    for cleaned in removed:
+        typer.echo(str(cleaned))
+    if not removed:
+        typer.echo("nothing to clean")
