@@ -23,7 +23,7 @@ from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import Verdict, judge
 from scaletest.core.errors import ScaletestError
 from scaletest.core.journal import JOURNAL_NAME, JournalFile, JournalReader, Record
-from scaletest.core.rundir import RunInfo, write_run_info
+from scaletest.core.rundir import VERDICT_NAME, RunInfo, write_json, write_run_info
 from scaletest.profile.loading import LoadedProfile
 from scaletest.profile.objectives import parse_objective
 from scaletest.profile.schema import Action, Phase
@@ -118,16 +118,18 @@ class _Session:
             failure = error
         await self._end(follower, failure)
         undo_signals()
+        verdict = judge(self.info, self.state, broken_lines=self.reader.broken_lines)
+        write_json(self.options.run_dir / VERDICT_NAME, verdict.to_json())
         if failure is not None:
             raise failure
-        verdict = judge(self.info, self.state, broken_lines=self.reader.broken_lines)
         return RunResult(self.options.run_dir, verdict)
 
     async def _end(self, follower: asyncio.Task[None], failure: BaseException | None) -> None:
         await self.engines.stop()
         self._note_facts()
         end = self.cut.why or _end_of(failure)
-        self.journal.append("run.end", status=end.status, reason=end.reason)
+        exit_code = int(failure.exit_code) if isinstance(failure, ScaletestError) else None
+        self.journal.append("run.end", status=end.status, reason=end.reason, exit_code=exit_code)
         follower.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await follower
