@@ -8,8 +8,8 @@ Every measure of ``scaletest.profile.objectives.MEASURES`` is defined here, over
   is the longest time locked out. Without an identity, the worst of all identities. With several API servers, the best
   server for each identity. ``ready`` and ``not_ready`` are the latest counts.
 - ``component``: ``memory`` the largest resident set, ``cpu`` mean cores, ``restarts`` and ``oom_kills`` counts.
-- ``generator``: ``lag_p99`` of the driver's event loop, ``cpu`` mean cores of the driver, ``memory`` its largest resident set,
-  ``unread_share`` the highest share of sockets with unread bytes that lasted 10 s.
+- ``generator``: ``lag_p99`` of the driver's event loop, ``cpu`` mean cores of its process tree, ``memory`` the tree's largest
+  resident set, ``unread_share`` the highest share of sockets with unread bytes that lasted 10 s.
 - ``host``: ``available_memory`` the least, ``cpu_idle`` the mean share.
 - ``apf``: ``rejected`` the sum, ``queued`` and ``seats`` (in use, of one server) the most.
 - ``etcd``: ``fsync_p99`` and ``commit_p99`` from its own histograms, ``db_size`` the largest.
@@ -36,6 +36,9 @@ __all__ = ["SUSTAINED_S", "Measured", "ObjectiveResult", "check", "holds", "lock
 
 SUSTAINED_S: Final = 10.0
 """A level counts as sustained when it lasted so long: two of the 5 s periods in which /metrics are read."""
+
+DRIVER: Final = "driver"
+"""Name of the load driver's process tree among the processes sampled."""
 
 _QUANTILES: Final = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
@@ -245,17 +248,14 @@ def _component_count(component: ComponentSeries, subject: Subject, span: Span, s
 def _generator(state: RunState, subject: Subject, span: Span | None) -> Measured:
     span = span or state.measured
     samples = [item for item in state.generator if contains(span, item.t_s)]
-    if not samples:
+    if not samples and subject.measure not in {"cpu", "memory"}:
         return _never("the load driver reported nothing in this time")
-    process = state.generator_process
     match subject.measure:
         case "lag_p99":
             lag = state.lag_us(span)
             return _of(lag.quantile(0.99) / 1e6, lag.count, "the load driver reported no event-loop lag")
-        case "cpu":
-            return _of(process.mean_cores(span), len(samples), "CPU of the load driver was sampled less than twice")
-        case "memory":
-            return _of(process.most_memory_bytes(span), len(samples), "memory of the load driver was not sampled")
+        case "cpu" | "memory":
+            return _component(state, Subject("component", DRIVER, None, None, subject.measure), span)
         case _:
             shares = [(item.t_s, item.unread_share) for item in samples if item.unread_share is not None]
             why = f"the share of unread sockets was not sampled for {SUSTAINED_S:g} s"

@@ -65,17 +65,19 @@ class StepDelta:
     events: int
     latency_us: PackedHistogram | None
     failed_us: PackedHistogram | None
+    connect_us: PackedHistogram | None
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> StepDelta:
         """Read a step of a ``flow`` record. Raises what a malformed one makes Python raise."""
-        latency, failed = data.get("latency_us"), data.get("failed_us")
+        latency, failed, connect = (data.get(key) for key in ("latency_us", "failed_us", "connect_us"))
         return cls(
             {str(outcome): int(count) for outcome, count in data["outcomes"].items()},
             int(data.get("bytes") or 0),
             int(data.get("events") or 0),
             PackedHistogram(latency) if latency is not None else None,
             PackedHistogram(failed) if failed is not None else None,
+            PackedHistogram(connect) if connect is not None else None,
         )
 
 
@@ -89,6 +91,8 @@ class FlowInterval:
     started: int
     connected: int
     blocked: bool
+    exceptions: int
+    """Exceptions of a locustfile that were no failed request."""
     steps: Mapping[str, StepDelta]
 
     @property
@@ -107,6 +111,7 @@ class FlowInterval:
             int(record.get("started") or 0),
             int(record.get("connected") or 0),
             bool(record.get("blocked")),
+            int(record.get("exceptions") or 0),
             {str(step): StepDelta.parse(delta) for step, delta in record["steps"].items()},
         )
 
@@ -122,6 +127,8 @@ class StepTotals:
     """Good answers, from the start of the request to the last byte of the body."""
     failed_us: Histogram = field(default_factory=Histogram)
     """All others."""
+    connect_us: Histogram = field(default_factory=Histogram)
+    """Connections made for the step: TCP and TLS."""
 
     @property
     def requests(self) -> int:
@@ -148,6 +155,8 @@ class StepTotals:
             delta.latency_us.add_to(self.latency_us)
         if delta.failed_us is not None:
             delta.failed_us.add_to(self.failed_us)
+        if delta.connect_us is not None:
+            delta.connect_us.add_to(self.connect_us)
 
     @classmethod
     def merged(cls, parts: list[StepTotals]) -> StepTotals:
@@ -162,6 +171,7 @@ class StepTotals:
             whole.events += part.events
             whole.latency_us.merge(part.latency_us)
             whole.failed_us.merge(part.failed_us)
+            whole.connect_us.merge(part.connect_us)
         return whole
 
 

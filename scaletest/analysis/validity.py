@@ -50,7 +50,7 @@ BEHIND_LIMIT_SHARE: Final = 0.10
 """Agents may start this late, in seconds and as a share of the time the rollout has taken."""
 
 _SHORTEST_PHASE_S: Final = 5.0
-_PLANNED_ENDS: Final = frozenset({"asked", "stopped", "stop", "eof", "end of input"})
+_ASKED: Final = "asked"
 
 
 class Grade(enum.StrEnum):
@@ -125,16 +125,16 @@ def _probers(state: RunState) -> Iterator[Check]:
 
 def _alive(state: RunState) -> Iterator[Check]:
     ends = [event for event in state.events if event.kind == "driver.end"]
-    died = next((event for event in ends if str(event.fields.get("reason")) not in _PLANNED_ENDS), None)
+    died = next((event for event in ends if event.fields.get("reason") != _ASKED), None)
     if died is not None:
         said = f"the load driver ended at {died.t_s:.1f} s: {died.fields.get('reason')}"
-        yield Check("driver", Grade.BAD, said, "See logs/driver.log in the run directory.")
+        yield Check("driver", Grade.BAD, said, "Something else ended it: run again.")
         return
     silence_s, at_s = _longest_silence(state)
     said = f"longest silence {format_duration(silence_s)} (limit {format_duration(SILENCE_LIMIT_S)})"
     bad = silence_s > SILENCE_LIMIT_S
     said = f"the load driver said nothing for {format_duration(silence_s)} from {at_s:.1f} s on" if bad else said
-    remedy = "It died or was starved: see logs/driver.log, and give it more CPU or fewer agents."
+    remedy = "It died or was starved of CPU: fewer agents, or more cores."
     yield _graded("driver", bad=bad, said=said, remedy=remedy)
 
 
@@ -210,11 +210,20 @@ def _rollouts(state: RunState, profile: Mapping[str, Any]) -> Iterator[Check]:
 def _furthest_behind(
     intervals: list[FlowInterval], start_s: float, rate_per_s: float
 ) -> tuple[float, FlowInterval | None]:
-    """Return how late agents started at worst, and where that was beyond the limits."""
+    """Return how late agents started at worst, and where that was beyond the limits.
+
+    The next agent is due as long after the start as the agents before it take at the asked rate. A change of the target
+    starts the count anew.
+    """
     worst_s, worst = 0.0, None
+    since_s, before, target = start_s, 0, None
+    last_started = 0
     for item in intervals:
-        elapsed_s = item.end_s - start_s
-        behind_s = min(elapsed_s, item.target / rate_per_s) - item.started / rate_per_s
+        if target is not None and item.target != target:
+            since_s, before = item.start_s, last_started
+        target, last_started = item.target, item.started
+        elapsed_s = item.end_s - since_s
+        behind_s = elapsed_s - (item.started - before) / rate_per_s
         late = item.started < item.target and not item.blocked
         if late and behind_s > max(BEHIND_LIMIT_S, BEHIND_LIMIT_SHARE * elapsed_s, worst_s):
             worst_s, worst = behind_s, item

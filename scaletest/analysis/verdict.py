@@ -77,6 +77,7 @@ _CUT_SHORT: Final[dict[str, tuple[ExitCode, str]]] = {
     "interrupted": (ExitCode.INTERRUPTED, "interrupted"),
     "error": (ExitCode.BUG, "ended by an error"),
     "host_guard": (ExitCode.ENVIRONMENT, "ended by the host guard"),
+    "driver_lost": (ExitCode.ENVIRONMENT, "the load driver was lost"),
     "cluster_lost": (ExitCode.ENVIRONMENT, "the control plane was lost"),
 }
 

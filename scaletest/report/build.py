@@ -146,7 +146,9 @@ def _seconds(latency_us: Histogram, q: float) -> float | None:
 
 def _flow(name: str, series: FlowSeries, profile: Mapping[str, Any]) -> doc.FlowReport:
     totals = series.totals(EVER)
-    spec = (profile.get("flows") or {}).get(name)
+    flows = profile.get("flows")
+    spec = flows.get(name) if isinstance(flows, Mapping) else None
+    connect_us = Histogram.merged(step.connect_us for step in totals.steps.values())
     return doc.FlowReport(
         flow=name,
         identity=str(spec.get("identity", "admin")) if isinstance(spec, Mapping) else None,
@@ -154,6 +156,9 @@ def _flow(name: str, series: FlowSeries, profile: Mapping[str, Any]) -> doc.Flow
         started=max(item.started for item in series.intervals),
         connected=max(item.connected for item in series.intervals),
         active_s=totals.covered_s,
+        connections=connect_us.count,
+        connect_p99_s=_seconds(connect_us, 0.99),
+        exceptions=sum(item.exceptions for item in series.intervals),
         steps=[_step(title, step, totals.covered_s) for title, step in totals.steps.items()],
     )
 
@@ -326,6 +331,10 @@ def _host(state: RunState) -> doc.HostReport:
     )
 
 
+def _generator_value(state: RunState, name: str) -> float:
+    return measure(state, Subject("generator", None, None, None, name)).value
+
+
 def _generator(state: RunState) -> doc.GeneratorReport | None:
     if not state.generator:
         return None
@@ -335,8 +344,8 @@ def _generator(state: RunState) -> doc.GeneratorReport | None:
         lag_p50_s=_seconds(lag, 0.50),
         lag_p99_s=_seconds(lag, 0.99),
         lag_max_s=_seconds(lag, 1.0),
-        cpu_mean_cores=state.generator_process.mean_cores(span),
+        cpu_mean_cores=_generator_value(state, "cpu"),
+        memory_max_bytes=_generator_value(state, "memory"),
         cpu_max_cores=state.generator_process.most_cores(span),
-        memory_max_bytes=state.generator_process.most_memory_bytes(span),
         sockets_max=max(item.sockets for item in state.generator),
     )

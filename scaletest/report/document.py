@@ -153,6 +153,9 @@ class FlowReport(Part):
     started: int = Field(description="Most agents started.")
     connected: int = Field(description="Most agents connected at once.")
     active_s: float = Field(description="Time that the flow ran; rates are per second of it.")
+    connections: int = Field(description="Connections made.")
+    connect_p99_s: Number = Field(description="TCP and TLS.")
+    exceptions: int = Field(description="Exceptions of a locustfile that were no failed request.")
     steps: list[StepReport]
 
 
@@ -264,9 +267,9 @@ class GeneratorReport(Part):
     lag_p50_s: Number
     lag_p99_s: Number
     lag_max_s: Number
-    cpu_mean_cores: Number
-    cpu_max_cores: Number
-    memory_max_bytes: Number
+    cpu_mean_cores: Number = Field(description="Of the process tree.")
+    cpu_max_cores: Number = Field(description="Of the driver process itself, between two of its reports.")
+    memory_max_bytes: Number = Field(description="Of the process tree.")
     sockets_max: int
 
 

@@ -196,6 +196,12 @@ def _flows(document: Document, width: int) -> Iterator[Drawn]:
         identity = f" as {flow.identity}" if flow.identity else ""
         agents = f"{flow.started:,} of {flow.target:,} agents started, {flow.connected:,} connected"
         yield _line(f"{flow.flow}{identity}: {agents}, {format_duration(flow.active_s)}")
+        if flow.connections:
+            yield _line(
+                f"{flow.connections:,} connections made, p99 {_duration(flow.connect_p99_s)} (TCP and TLS)", "dim"
+            )
+        if flow.exceptions:
+            yield _line(f"{flow.exceptions:,} exceptions in the locustfile", "yellow")
         yield _steps(flow, width)
         for step in flow.steps:
             if step.failed:

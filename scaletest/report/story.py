@@ -84,7 +84,7 @@ def _action_end(fields: dict[str, Any]) -> Told | None:
 
 def _component_start(fields: dict[str, Any]) -> Told | None:
     restart = int(fields.get("restart") or 0)
-    return ("warning", f"{fields.get('component')} restarted ({_ordinal(restart)} time)") if restart else None
+    return ("warning", f"{fields.get('component')} started, restart {restart}") if restart else None
 
 
 def _component_exit(fields: dict[str, Any]) -> Told | None:
@@ -189,8 +189,3 @@ def _detail(detail: Any) -> str:
     if isinstance(detail, dict):
         return ", ".join(f"{key} {value}" for key, value in detail.items())
     return "" if detail is None else str(detail)
-
-
-def _ordinal(number: int) -> str:
-    suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"

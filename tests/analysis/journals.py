@@ -40,8 +40,8 @@ def step(
     ok, failed = list(ok_us), list(failed_us)
     counted = dict(outcomes) if outcomes is not None else {"200": len(ok)} | ({"429": len(failed)} if failed else {})
     return {
-        "outcomes": counted, "bytes": 1000 * len(ok), "latency_us": hist(ok), "failed_us": hist(failed), "events": 0,
-        **more,
+        "outcomes": counted, "bytes": 1000 * len(ok), "latency_us": hist(ok), "failed_us": hist(failed),
+        "connect_us": hist([]), **more,
     }  # fmt: skip
 
 
@@ -200,6 +200,7 @@ def second_of_small_run(t: float, *, down: bool) -> list[Record]:
         driver(t, [300 + 10 * t] * 98 + [4000 + 100 * t] * 2, sockets=started),
     ]
     if t > 17:
+        connects = [3_000.0] * min(10, max(0, int(10 * (t - 17)))) if started < 50 or t == 22 else []
         listed = [20_000 + 300 * index for index in range(started)] if not down else []
         refused = [] if not down else [200.0] * 20
         records.append(
@@ -207,7 +208,8 @@ def second_of_small_run(t: float, *, down: bool) -> list[Record]:
                 t, target=50, started=started, connected=started if not down else 0,
                 steps={
                     "list-pods": step(
-                        listed, refused, {"200": len(listed)} if not down else {"refused": 20}, bytes=3_000_000 * len(listed)
+                        listed, refused, {"200": len(listed)} if not down else {"refused": 20}, bytes=3_000_000 * len(listed),
+                        connect_us=hist(connects),
                     ),
                     "get-node": step([2_000 + index for index in range(2 * started)] if not down else []),
                 },

@@ -30,7 +30,7 @@ PHASE = [record("phase.start", 0.0, phase="only"), record("phase.end", 100.0, ph
 
 
 def value(text: str, *records: Record, span: tuple[float, float] | None = None) -> float:
-    subject = parse_objective(f"{text} >= 0").subject
+    subject = parse_objective(f"{text} >= {'0/s' if text.endswith('.rate') else 0}").subject
     return measure(RunState().apply_all([*PHASE, *records]), subject, span).value
 
 
@@ -177,10 +177,8 @@ def test_a_component_without_trouble_has_none_and_one_never_seen_is_not_measured
     ],
 )
 def test_generator(text: str, expected: float) -> None:
-    drivers = [
-        driver(float(t), [1000] * 90 + [2000] * 10, cpu_s=0.5 * t, rss_bytes=300 - t, unread_share=0.9 if t == 20 else 0.2)
-        for t in range(30)
-    ]  # fmt: skip
+    drivers = [driver(float(t), [1000] * 90 + [2000] * 10, unread_share=0.9 if t == 20 else 0.2) for t in range(30)]
+    drivers += [process(float(t), driver=(1, 300 - t, 0.5 * t)) for t in range(30)]
 
     assert expected == pytest.approx(value(text, *drivers), rel=1e-3)
 

