@@ -64,7 +64,7 @@ def list_(
 
     Examples:  scaletest binaries list   |   scaletest binaries list --kubernetes 1.31 --format json
     """
-    from scaletest.controlplane import binaries  # noqa: PLC0415
+    from scaletest.controlplane import binaries
 
     if kubernetes is None and etcd is None:
         rows = [
@@ -87,7 +87,7 @@ def fetch(kubernetes: KubernetesOption = None, etcd: EtcdOption = None, binary: 
 
     Examples:  scaletest binaries fetch   |   scaletest binaries fetch --kubernetes 1.31
     """
-    from scaletest.controlplane import binaries  # noqa: PLC0415
+    from scaletest.controlplane import binaries
 
     explicit = binaries.parse_binary_flags(binary or ())
     found = binaries.locate_all(
@@ -102,7 +102,7 @@ def build(kubernetes: KubernetesOption = None, etcd: EtcdOption = None) -> None:
 
     Takes about 9 minutes on two idle cores the first time; what Go has compiled before is not compiled again.
     """
-    from scaletest.controlplane import binaries  # noqa: PLC0415
+    from scaletest.controlplane import binaries
 
     built = binaries.build_all(*_versions(kubernetes, etcd), progress=binaries.TerminalProgress(sys.stderr))
     _print_table(_rows_of(built))
@@ -114,7 +114,7 @@ def verify() -> None:
 
     Exit code 3 when one differs; remove that file, and the next run gets it anew.
     """
-    from scaletest.controlplane import binaries  # noqa: PLC0415
+    from scaletest.controlplane import binaries
 
     sound, damaged = binaries.verify()
     typer.echo(f"{len(sound)} of {len(sound) + len(damaged)} cached binaries are as recorded.")
@@ -125,7 +125,7 @@ def verify() -> None:
 
 
 def _versions(kubernetes: str | None, etcd: str | None) -> tuple[str, str]:
-    from scaletest.profile.schema import ControlPlaneSpec  # noqa: PLC0415
+    from scaletest.profile.schema import ControlPlaneSpec
 
     default = ControlPlaneSpec()
     return kubernetes or default.kubernetes, etcd or default.etcd
@@ -144,8 +144,8 @@ def _rows_of(found: Binaries) -> list[_Row]:
 
 
 def _print_table(rows: Iterable[_Row]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
 
     # A pipe has no width: nothing is folded for it.
     console = Console(width=None if sys.stdout.isatty() else 400)

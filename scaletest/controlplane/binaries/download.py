@@ -11,8 +11,9 @@ from scaletest.controlplane.binaries.cache import BinaryCache
 from scaletest.controlplane.binaries.progress import Progress
 from scaletest.controlplane.binaries.releases import Asset, asset_for, checksum_in
 from scaletest.controlplane.binaries.sources import Found, Miss, Planned, SourceName, reported_version
-from scaletest.controlplane.binaries.transfer import TransferError, Transfers
+from scaletest.controlplane.binaries.transfer import Fetcher
 from scaletest.controlplane.binaries.versions import Wanted
+from scaletest.controlplane.binaries.web import TransferError, Web
 
 __all__ = ["ReleaseSource"]
 
@@ -22,16 +23,17 @@ class ReleaseSource:
 
     name: SourceName = "download"
 
-    def __init__(self, cache: BinaryCache, environ: Mapping[str, str], transfers: Transfers) -> None:
+    def __init__(self, cache: BinaryCache, environ: Mapping[str, str], web: Web) -> None:
         self._cache = cache
         self._environ = environ
-        self._transfers = transfers
+        self._web = web
+        self._fetcher = Fetcher(web)
 
     def plan(self, want: Wanted) -> Planned | Miss:
         """Ask the server whether it has the file."""
         asset = asset_for(want, self._environ)
         try:
-            self._transfers.exists(asset.url)
+            self._web.exists(asset.url)
         except TransferError as error:
             return Miss(str(error))
         return Planned(f"would be downloaded from {asset.url}")
@@ -62,7 +64,7 @@ class ReleaseSource:
             return Miss(f"{asset.url} is not taken without its checksum: {doubt}")
         file = self._cache.work_dir(want) / asset.file_name
         with progress.task(f"{want}: downloading", "bytes") as task:
-            self._transfers.file(asset.url, file, sha256=sha256, task=task)
+            self._fetcher.fetch(asset.url, file, sha256=sha256, task=task)
         try:
             problem = self._unpack(want, asset, file)
         finally:
@@ -78,8 +80,8 @@ class ReleaseSource:
     def _published_checksum(self, asset: Asset) -> tuple[str | None, str]:
         try:
             # The checksum may lie elsewhere: two silent hosts would cost two time-outs.
-            self._transfers.reach(asset.url)
-            text = self._transfers.text(asset.checksum_url)
+            self._web.reach(asset.url)
+            text = self._web.text(asset.checksum_url)
         except TransferError as error:
             if asset.checksum_required:
                 raise

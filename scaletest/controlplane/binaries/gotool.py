@@ -1,6 +1,6 @@
 """Running the ``go`` command: its environment, its output line by line into a log, and its end.
 
-The child dies with this process (``PR_SET_PDEATHSIG``), and its whole process group is killed when the
+The child dies with the thread that started it (``PR_SET_PDEATHSIG``), so with this process, and its whole process group is killed when the
 wait is interrupted: no build goes on behind the user's back.
 """
 

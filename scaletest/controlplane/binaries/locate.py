@@ -22,7 +22,6 @@ from scaletest.controlplane.binaries.sources import (
     Planned,
     SourceName,
 )
-from scaletest.controlplane.binaries.transfer import Transfers
 from scaletest.controlplane.binaries.versions import (
     COMPONENTS,
     ETCD,
@@ -32,6 +31,7 @@ from scaletest.controlplane.binaries.versions import (
     Wanted,
     wanted,
 )
+from scaletest.controlplane.binaries.web import Web
 from scaletest.core.errors import BinaryUnavailable, ScaletestError
 
 __all__ = ["Binaries", "Plan", "build_all", "cached", "default_sources", "locate", "locate_all", "plan_all", "verify"]
@@ -85,9 +85,9 @@ class Plan:
 
 
 @functools.cache
-def _transfers() -> Transfers:
+def _web() -> Web:
     """One per process: it remembers the hosts that do not answer."""
-    return Transfers()
+    return Web()
 
 
 def default_sources(
@@ -100,7 +100,7 @@ def default_sources(
         ExplicitSource(explicit or {}, environ),
         PathSource(environ),
         CacheSource(cache),
-        ReleaseSource(cache, environ, _transfers()),
+        ReleaseSource(cache, environ, _web()),
         GoModuleSource(cache, environ),
     ]
 

@@ -15,8 +15,8 @@ import pytest
 from scaletest.controlplane.binaries.cache import BinaryCache
 from scaletest.controlplane.binaries.download import ReleaseSource
 from scaletest.controlplane.binaries.sources import Found, Miss, Planned
-from scaletest.controlplane.binaries.transfer import Transfers
 from scaletest.controlplane.binaries.versions import Wanted, wanted
+from scaletest.controlplane.binaries.web import Web
 from tests.controlplane.binaries.programs import RecordedProgress, program
 from tests.controlplane.binaries.release_server import ReleaseServer, loopback_tls, serving
 
@@ -28,9 +28,9 @@ KWOKCTL_PATH = f"/v0.8.0/kwokctl-{KWOKCTL.platform}"
 PROGRAM = program("kubernetes", "1.37.2", size_bytes=600_000)
 
 
-def source(server: ReleaseServer, root: Path, transfers: Transfers | None = None) -> ReleaseSource:
+def source(server: ReleaseServer, root: Path, web: Web | None = None) -> ReleaseSource:
     mirrors = {f"SCALETEST_MIRROR_{family}": server.base for family in ("KUBERNETES", "ETCD", "KWOK")}
-    return ReleaseSource(BinaryCache(root), mirrors, transfers or Transfers(sleep=lambda _: None))
+    return ReleaseSource(BinaryCache(root), mirrors, web or Web())
 
 
 def etcd_archive(member: str = f"etcd-v3.6.16-{ETCD.platform}/etcd") -> bytes:
@@ -178,7 +178,7 @@ def test_kwok_without_a_checksum_is_taken_over_https_and_said_to_be_unverified(t
     progress = RecordedProgress()
     with serving(server_tls) as secure:
         secure.files[KWOKCTL_PATH] = program("kwok", "0.8.0")
-        found = source(secure, tmp_path / "cache", Transfers(ssl_context=client_tls)).locate(KWOKCTL, progress)
+        found = source(secure, tmp_path / "cache", Web(ssl_context=client_tls)).locate(KWOKCTL, progress)
 
     assert isinstance(found, Found)
     assert found.origin.endswith("not verified: no checksum was to be had")
@@ -203,9 +203,9 @@ from pathlib import Path
 from scaletest.controlplane.binaries.cache import BinaryCache
 from scaletest.controlplane.binaries.download import ReleaseSource
 from scaletest.controlplane.binaries.progress import SilentProgress
-from scaletest.controlplane.binaries.transfer import Transfers
+from scaletest.controlplane.binaries.web import Web
 from scaletest.controlplane.binaries.versions import wanted
-source = ReleaseSource(BinaryCache(Path(sys.argv[1])), os.environ, Transfers())
+source = ReleaseSource(BinaryCache(Path(sys.argv[1])), os.environ, Web())
 print(source.locate(wanted("kube-apiserver", "1.37.2"), SilentProgress()).path)
 """
 
