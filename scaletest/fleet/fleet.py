@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ from scaletest.fleet.sample import Sample, make_sample, size_note
 from scaletest.fleet.shrinking import ShrinkResult, delete_nodes
 from scaletest.profile.schema import FleetSpec
 
-__all__ = ["FleetState", "FleetTarget", "Progress", "seed_fleet"]
+__all__ = ["FleetState", "FleetTarget", "Progress", "families_of", "pool_plans", "seed_fleet"]
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being made (``pods of pool gpu``), how many are there, and how many there will be."""
@@ -76,7 +76,7 @@ class FleetState:
     async def grow(self, pool: str, by: int, on_progress: Progress) -> list[str]:
         """Add nodes with their pods to a pool and return the new nodes' names. Raises ClusterError, UsageError."""
         plan = self._plan(pool)
-        names = self.pools[pool]
+        names = self.pools.setdefault(pool, [])
         first = max((_index_of(name) for name in names), default=-1) + 1
         new = [node_name(pool, index) for index in range(first, first + by)]
         if new:
@@ -92,7 +92,7 @@ class FleetState:
         Raises UsageError for a pool that is unknown or has fewer nodes.
         """
         plan = self._plan(pool)
-        names = self.pools[pool]
+        names = self.pools.get(pool, [])
         if by > len(names):
             msg = f"pool {pool} has {len(names)} nodes; {by} cannot be taken away"
             raise UsageError(msg)
@@ -107,10 +107,10 @@ class FleetState:
         return result
 
     def _plan(self, name: str) -> PoolPlan:
-        for plan in _pool_plans(self.spec):
+        for plan in pool_plans(self.spec):
             if plan.pool.name == name:
                 return plan
-        known = ", ".join(self.pools) or "none"
+        known = ", ".join(pool.name for pool in self.spec.pools) or "none"
         msg = f"the fleet has no pool {name!r}; it has {known}"
         raise UsageError(msg)
 
@@ -123,39 +123,40 @@ async def seed_fleet(spec: FleetSpec, target: FleetTarget, *, rng: random.Random
     """
     state = FleetState(spec, target, rng, {pool.name: [] for pool in spec.pools})
     started_s = time.monotonic()
-    plans = [plan for plan in _pool_plans(spec) if plan.pool.nodes]
-    await _fill(state, list(_stages(spec, plans, rng)), on_progress)
+    plans = [plan for plan in pool_plans(spec) if plan.pool.nodes]
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    await _fill(state, families_of(spec, rng, now), on_progress)
     for plan in plans:
         state.pools[plan.pool.name] = [node_name(plan.pool.name, index) for index in range(plan.pool.nodes)]
     state.seconds = time.monotonic() - started_s
     return state
 
 
-def _stages(spec: FleetSpec, plans: Sequence[PoolPlan], rng: random.Random) -> Iterator[list[Family]]:
-    """Yield the families of a fleet in stages: the samples of a stage need those of the stages before it."""
-    yield [namespace_family(spec.namespaces, rng)]
-    yield [node_family(plan, 0, plan.pool.nodes, rng, cluster_nodes=spec.node_count) for plan in plans]
+def families_of(spec: FleetSpec, rng: random.Random, timestamp: str) -> list[list[Family]]:
+    """Return the families of a fleet in stages: the samples of a stage need those of the stages before it."""
+    plans = [plan for plan in pool_plans(spec) if plan.pool.nodes]
+    nodes = [node_family(plan, 0, plan.pool.nodes, rng, cluster_nodes=spec.node_count) for plan in plans]
+    standing = [family for plan in plans for family in _pods(plan, 0, plan.pool.nodes, rng)]
     with_pods = [plan for plan in plans if plan.pool.pods_per_node]
     backends = Backends(with_pods[0] if with_pods else None, spec.namespaces)
+    if spec.services is not None:
+        standing.append(service_family(spec.services, backends, rng))
     objects = {
         "configMaps": spec.config_maps,
         "secrets": spec.secrets,
         "events": spec.events,
         "customResources": spec.custom_resources,
     }
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    families = [family for plan in plans for family in _pods(plan, 0, plan.pool.nodes, rng)]
-    if spec.services is not None:
-        families.append(service_family(spec.services, backends, rng))
-    families.extend(object_families(objects, backends, rng, now))
-    yield [family for family in families if family.count]
+    standing.extend(object_families(objects, backends, rng, timestamp))
+    return [[namespace_family(spec.namespaces, rng)], nodes, [family for family in standing if family.count]]
 
 
 def _pods(plan: PoolPlan, first: int, nodes: int, rng: random.Random) -> list[Family]:
     return [pod_family(plan, first, nodes, rng)] if plan.pool.pods_per_node else []
 
 
-def _pool_plans(spec: FleetSpec) -> list[PoolPlan]:
+def pool_plans(spec: FleetSpec) -> list[PoolPlan]:
+    """Return the pools of a fleet with their places in it."""
     stride = stride_for(max((pool.pods_per_node for pool in spec.pools), default=0))
     return [
         PoolPlan(pool, position, len(spec.pools), spec.namespaces, stride) for position, pool in enumerate(spec.pools)

@@ -66,8 +66,11 @@ async def delete_nodes(
             result.nodes.append(name)
             for slot in range(plan.pool.pods_per_node):
                 pod = plan.pod_values(index, slot)
-                result.pods += await gone(api.delete(POD.resource.path(namespace=pod["namespace"], name=pod["name"])))
-            result.leases += await gone(api.delete(LEASE.resource.path(namespace=_LEASE_NAMESPACE, name=name)))
+                # Not "+= await": other workers count while this one waits.
+                pod_gone = await gone(api.delete(POD.resource.path(namespace=pod["namespace"], name=pod["name"])))
+                result.pods += pod_gone
+            lease_gone = await gone(api.delete(LEASE.resource.path(namespace=_LEASE_NAMESPACE, name=name)))
+            result.leases += lease_gone
         on_done(1)
 
     await work_through(iter(indices), delete, workers=_WORKERS)
