@@ -10,6 +10,7 @@ The supervisor owns the components from then on; this module only asks it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime as dt
 import os
@@ -262,7 +263,8 @@ async def start_cluster(request: ClusterRequest) -> KwokControlPlane:
         cluster.record = dataclasses.replace(record, ready_s=round(time.monotonic() - began_s, 3))
         registry.save(cluster.record)
     except BaseException as error:
-        await _abandon(cluster, keep_logs=isinstance(error, ClusterError))
+        with contextlib.suppress(ClusterError):
+            await _abandon(cluster, keep_logs=isinstance(error, ClusterError))
         raise
     return cluster
 
@@ -325,6 +327,7 @@ async def _abandon(cluster: KwokControlPlane, *, keep_logs: bool) -> None:
     """End what a failed start has begun; the first error is the one that is told."""
     if cluster.supervisor.state() is not None and keep_logs:
         await cluster.supervisor.end("start_failed")
+        registry.save(dataclasses.replace(cluster.record, given_up=True))
     else:
         await cluster.stop(reason="start_failed")
 

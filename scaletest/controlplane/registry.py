@@ -81,6 +81,13 @@ class ClusterRecord:
     """Free text by key: what made the cluster, and for what."""
     ready_s: float | None = None
     """Seconds from the start to ready; None: not ready yet."""
+    given_up: bool = False
+    """Whether the start failed: what is left is there for its logs."""
+
+    @property
+    def in_the_making(self) -> bool:
+        """Whether the process that makes it is still at it."""
+        return self.ready_s is None and not self.given_up and self.creator.is_alive()
 
     @property
     def dir(self) -> Path:
@@ -278,16 +285,16 @@ def _read(path: Path) -> ClusterRecord | None:
 
 def _status(record: ClusterRecord | None, state: ClusterState | None) -> ClusterStatus:
     if state is not None and state.supervisor.is_alive():
-        setting_up = record is not None and record.ready_s is None and state.status == "ready"
+        setting_up = record is not None and record.in_the_making and state.status == "ready"
         return "starting" if setting_up else state.status
-    if record is not None and record.ready_s is None and record.creator.is_alive() and state is None:
+    if record is not None and record.in_the_making and state is None:
         return "starting"
     return "ended" if state is not None and state.status == "ended" else "dead"
 
 
 def _is_alive(path: Path) -> bool:
     record = _read(path)
-    if record is not None and record.ready_s is None and record.creator.is_alive():
+    if record is not None and record.in_the_making:
         return True
     return _status(record, _state(path)) in {"starting", "ready", "ending"}
 

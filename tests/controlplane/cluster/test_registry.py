@@ -123,6 +123,16 @@ def test_a_cluster_is_ready_only_when_its_maker_has_finished_with_it() -> None:
     assert "ready" == registry.status_of(finished)
 
 
+def test_a_cluster_whose_start_failed_is_dead_though_its_maker_lives() -> None:
+    record = create("c1")
+    supervised_by(record, LONG_GONE, "ended")
+    assert [] == registry.clean_dead()
+
+    registry.save(dataclasses.replace(record, given_up=True))
+
+    assert ["c1"] == [cleaned.name for cleaned in registry.clean_dead()]
+
+
 def test_a_dead_clusters_name_is_free_again() -> None:
     before = bury_creator(create("c1"))
     (before.dir / "data").write_text("old")
