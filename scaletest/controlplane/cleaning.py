@@ -12,9 +12,9 @@ __all__ = ["clean_dead_cluster", "is_dead_cluster"]
 
 
 def is_dead_cluster(cluster_dir: Path) -> bool:
-    """Whether the directory holds a cluster whose supervisor is gone without having ended it."""
+    """Whether the directory holds a cluster whose supervisor is gone without having ended it completely."""
     state = read_state(cluster_dir)
-    return state is not None and state.status != "ended" and not state.supervisor.is_alive()
+    return state is not None and not state.supervisor.is_alive() and (state.status != "ended" or bool(state.groups))
 
 
 def clean_dead_cluster(cluster_dir: Path) -> list[str]:
@@ -25,10 +25,11 @@ def clean_dead_cluster(cluster_dir: Path) -> list[str]:
     seconds. Raises ValueError when the state cannot be read.
     """
     state = read_state(cluster_dir)
-    if state is None or state.status == "ended" or state.supervisor.is_alive():
+    if state is None or not is_dead_cluster(cluster_dir):
         return []
     done = _end_processes(state)
     done += _remove(state)
+    state.groups = [group for group in state.groups if Path(group).exists()]
     (cluster_dir / CONTROL_SOCKET).unlink(missing_ok=True)
     for component in state.components.values():
         component.process = None

@@ -161,7 +161,8 @@ def spawn_supervisor(cluster_dir: Path, plan: plans.ClusterPlan) -> SupervisorCl
     ``cluster_dir`` must exist and hold no living cluster. Raises ClusterError when the supervisor itself fails to start.
     """
     cluster_dir = cluster_dir.absolute()
-    plans.state_path(cluster_dir).unlink(missing_ok=True)
+    for old in (plans.state_path(cluster_dir), plans.supervisor_journal_path(cluster_dir)):
+        old.unlink(missing_ok=True)
     plans.write_plan(cluster_dir, plan)
     log = plans.supervisor_log_path(cluster_dir)
     with log.open("ab") as output:
@@ -188,6 +189,7 @@ def _did_not_start(cluster_dir: Path, state: ClusterState) -> ClusterError:
         "host_guard": "the host ran out of memory",
         "owner_gone": "its owner is gone",
         "signal": "its supervisor was told to stop",
+        "supervisor_gone": "its supervisor was killed",
     }
     return ClusterError(f"cluster {state.name} ended before it was ready: {why.get(state.reason or '', state.reason)}")
 

@@ -168,12 +168,13 @@ def pids_in(directories: Iterable[Path]) -> set[int]:
     return {int(pid) for directory in directories for pid in _read(directory / "cgroup.procs").split()}
 
 
-def remove_groups(directories: Iterable[Path], *, timeout_s: float = 1.0) -> list[Path]:
+def remove_groups(directories: Iterable[Path], *, timeout_s: float = 5.0) -> list[Path]:
     """Remove groups whose processes have ended, children first; return those that are still there."""
     left = []
     deadline_s = time.monotonic() + timeout_s
     for directory in directories:
-        # A group stays busy for a moment after its last process was reaped.
+        # A group stays busy for a moment after its last process was reaped or its last child removed: on a machine with a
+        # load of 20, more than a second was seen.
         while not _try_rmdir(directory):
             if time.monotonic() > deadline_s:
                 left.append(directory)

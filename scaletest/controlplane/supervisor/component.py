@@ -16,6 +16,7 @@ from scaletest.controlplane.state import ComponentState, LastExit
 from scaletest.controlplane.supervisor import shim
 from scaletest.controlplane.supervisor.backoff import BackoffState
 from scaletest.controlplane.supervisor.cgroups import Groups
+from scaletest.controlplane.supervisor.lifetime import background
 from scaletest.controlplane.supervisor.reaper import UNKNOWN_EXIT, Exit, Reaper
 from scaletest.controlplane.supervisor.recorder import Recorder
 from scaletest.controlplane.supervisor.watchdog import watch_memory
@@ -108,7 +109,7 @@ class Component:
         self._started_s = time.monotonic()
         if self._around.groups is None:
             watching = watch_memory(process, self.plan.limits.memory_bytes, lambda _: self._note_kill(process))
-            self._watchdog = asyncio.create_task(watching)
+            self._watchdog = background(watching)
         self._announce_start(self._around.recorder)
         self._around.changed()
         self._around.reaper.watch(process.pid, self._exited)
@@ -167,7 +168,7 @@ class Component:
     def _schedule_restart(self) -> None:
         wait_s = self._backoff.after_exit(time.monotonic() - self._started_s)
         self._around.recorder.append("component.backoff", component=self.plan.name, wait_s=wait_s)
-        self._restart = asyncio.create_task(self._restart_after(wait_s))
+        self._restart = background(self._restart_after(wait_s))
 
     async def _restart_after(self, wait_s: float) -> None:
         await asyncio.sleep(wait_s)

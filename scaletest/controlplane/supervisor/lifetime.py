@@ -1,19 +1,53 @@
-"""Waiting: for the end of a process that is not ours (the owner of a cluster), and for anything that can only be polled."""
+"""Tasks that must not fail unseen, and waiting: for the end of a process that is not ours, and for what can only be polled.
+
+A supervisor with a bug must not go on without its watchdog or its guard over the host. An exception that nobody expects
+therefore ends the process at once, and the guardian ends the cluster.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
-from collections.abc import Callable
-from typing import Final
+import traceback
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, NoReturn
 
 from scaletest.core.processes import ProcessId
 
-__all__ = ["poll_until", "wait_gone"]
+__all__ = ["background", "die_of_bugs", "poll_until", "wait_gone"]
 
 _POLL_S: Final = 0.02
 _OWNER_POLL_S: Final = 0.2
+_BUG_EXIT_CODE: Final = 1
+
+
+def die_of_bugs() -> None:
+    """End the process when a callback of the running event loop raises."""
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _, context: _die(context.get("exception"), context["message"])
+    )
+
+
+def background(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Start a task that ends the process when it raises."""
+    task = asyncio.get_running_loop().create_task(work)
+    task.add_done_callback(_die_if_failed)
+    return task
+
+
+def _die_if_failed(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _die(error, "a task failed")
+
+
+def _die(error: BaseException | None, message: str) -> NoReturn:
+    sys.stderr.write(f"{message}\n")
+    if error is not None:
+        traceback.print_exception(error, file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(_BUG_EXIT_CODE)
 
 
 async def poll_until(

@@ -99,7 +99,7 @@ class ControlServer:
                 await self._stream(reader, writer)
                 return
             answer = {"ok": True, **self._do(op, request)}
-        except (KeyError, TypeError, ValueError, OSError) as error:
+        except (KeyError, TypeError, ValueError, OSError, RecursionError) as error:
             answer = {
                 "ok": False,
                 "error": str(error) if isinstance(error, ValueError | OSError) else f"bad request: {error!r}",

@@ -17,7 +17,7 @@ from scaletest.controlplane.supervisor.backoff import BackoffState
 from scaletest.controlplane.supervisor.component import Component, Surroundings
 from scaletest.controlplane.supervisor.hostguard import watch_host
 from scaletest.controlplane.supervisor.launch import Launch, StartFailed
-from scaletest.controlplane.supervisor.lifetime import wait_gone
+from scaletest.controlplane.supervisor.lifetime import background, die_of_bugs, wait_gone
 from scaletest.controlplane.supervisor.reaper import Reaper
 from scaletest.controlplane.supervisor.recorder import Recorder
 from scaletest.controlplane.supervisor.server import ControlServer
@@ -46,6 +46,7 @@ class Supervisor:
 
     async def run(self, server: ControlServer) -> None:
         """Supervise until the cluster has ended."""
+        die_of_bugs()
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self.ask_end, "signal")
@@ -53,10 +54,8 @@ class Supervisor:
         if self.plan.journal is not None:
             self.attach(self.plan.journal, None)
         self.set_owner(self.plan.owner)
-        self._tasks.append(asyncio.create_task(self._guard_host()))
-        starting = asyncio.create_task(self._start())
-        self._tasks.append(starting)
-        starting.add_done_callback(self._started)
+        self._tasks.append(background(self._guard_host()))
+        self._tasks.append(background(self._start()))
         await self._end.wait()
         await self._finish(server)
 
@@ -74,7 +73,7 @@ class Supervisor:
         self.state.owner = owner
         self._save()
         if owner is not None:
-            self._owner_watch = asyncio.create_task(self._follow_owner(owner))
+            self._owner_watch = background(self._follow_owner(owner))
 
     def ask_end(self, reason: EndReason) -> None:
         """Begin to end the cluster; the first reason stands."""
@@ -99,6 +98,13 @@ class Supervisor:
         raise ValueError(msg)
 
     async def _start(self) -> None:
+        try:
+            await self._start_components()
+        except StartFailed as failure:
+            self.state.error = str(failure)
+            self.ask_end("start_failed")
+
+    async def _start_components(self) -> None:
         began_s = time.monotonic()
         self._prepare()
         launch = Launch(self.plan.launch, self._components, self._around)
@@ -110,15 +116,6 @@ class Supervisor:
         self.state.status = "ready"
         self._save()
         self.recorder.append("cluster.ready", seconds=round(time.monotonic() - began_s, 3))
-
-    def _started(self, starting: asyncio.Task[None]) -> None:
-        if starting.cancelled():
-            return
-        error = starting.exception()
-        if error is None or self._end.is_set():
-            return
-        self.state.error = str(error) if isinstance(error, StartFailed) else f"a bug in the supervisor: {error!r}"
-        self.ask_end("start_failed")
 
     def _prepare(self) -> None:
         """Make the control groups and the shims. Raises StartFailed."""
@@ -189,7 +186,7 @@ class Supervisor:
         self._around.reaper.collect()
         # Data first: its pages are charged to the groups.
         ending.remove_files(self.state.remove_paths)
-        cgroups.remove_groups(groups)
+        self.state.groups = [str(group) for group in cgroups.remove_groups(groups)]
         self.state.status = "ended"
         self.state.launcher = None
         self._save()
