@@ -1,4 +1,4 @@
-"""Tasks that must not fail unseen, and waiting: for the end of a process that is not ours, and for what can only be polled.
+"""The supervisor's own life: its priority, tasks that must not fail unseen, and waiting: for the end of a process that is not ours, and for what can only be polled.
 
 A supervisor with a bug must not go on without its watchdog or its guard over the host. An exception that nobody expects
 therefore ends the process at once, and the guardian ends the cluster.
@@ -7,6 +7,7 @@ therefore ends the process at once, and the guardian ends the cluster.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import time
@@ -16,11 +17,22 @@ from typing import Any, Final, NoReturn
 
 from scaletest.core.processes import ProcessId
 
-__all__ = ["background", "die_of_bugs", "poll_until", "wait_gone"]
+__all__ = ["background", "die_of_bugs", "go_first", "poll_until", "wait_gone"]
 
 _POLL_S: Final = 0.02
 _OWNER_POLL_S: Final = 0.2
 _BUG_EXIT_CODE: Final = 1
+_NICENESS: Final = -10
+
+
+def go_first() -> None:
+    """Have this process scheduled before others where that is permitted; what it starts has the usual priority.
+
+    A watchdog that waits for its turn behind the very processes that overload the host comes too late.
+    """
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
 
 
 def die_of_bugs() -> None:

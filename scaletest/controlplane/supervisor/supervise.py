@@ -17,7 +17,7 @@ from scaletest.controlplane.supervisor.backoff import BackoffState
 from scaletest.controlplane.supervisor.component import Component, Surroundings
 from scaletest.controlplane.supervisor.hostguard import watch_host
 from scaletest.controlplane.supervisor.launch import Launch, StartFailed
-from scaletest.controlplane.supervisor.lifetime import background, die_of_bugs, wait_gone
+from scaletest.controlplane.supervisor.lifetime import background, die_of_bugs, go_first, wait_gone
 from scaletest.controlplane.supervisor.reaper import Reaper
 from scaletest.controlplane.supervisor.recorder import Recorder
 from scaletest.controlplane.supervisor.server import ControlServer
@@ -47,6 +47,7 @@ class Supervisor:
     async def run(self, server: ControlServer) -> None:
         """Supervise until the cluster has ended."""
         die_of_bugs()
+        go_first()
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self.ask_end, "signal")

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,6 +61,49 @@ def test_a_hog_is_killed_within_a_tenth_of_its_cap_and_restarted_with_back_off(
     assert waits[:3] == [0, 0.2, 0.4]
     restarts = [record["restart"] for record in toy.wait_record("component.start", 4)]
     assert restarts == [0, 1, 2, 3]
+
+
+def test_shared_memory_counts_for_the_watchdog_too(toy: ToyCluster) -> None:
+    toy.add("hog", "shared-hog=300", cap_mib=300)
+    toy.options["limit_by"] = "watchdog"
+
+    toy.spawn()
+
+    [first, *_] = toy.wait_record("component.exit")
+    assert first["reason"] == "oom"
+    assert 0.9 * (300 << 20) < first["peak_rss_bytes"] < 1.1 * (300 << 20)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whoever_is_killed_at_whatever_moment_nothing_is_left(
+    toy: ToyCluster, bystander: subprocess.Popen[bytes], seed: int
+) -> None:
+    chance = random.Random(seed)
+    toy.add("etcd", "deaf", role="store").add("api", role="server").add("kcm", "child", "sleep=0.5", "exit=1")
+    toy.options["owner"] = ProcessId.of(bystander.pid)
+    supervisor = state_of(toy.spawn()).supervisor
+    guardian = parent_of(supervisor.pid)
+
+    time.sleep(chance.uniform(0, 1.5))
+    victims = {"owner": [bystander.pid], "supervisor": [supervisor.pid], "both": [guardian, supervisor.pid]}
+    for pid in victims[chance.choice(sorted(victims))]:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not supervisor.is_alive())
+    clean_dead_cluster(toy.directory)
+
+    wait_until(lambda: toy.leftovers() == [])
+
+
+def test_the_supervisor_goes_before_its_components(toy: ToyCluster) -> None:
+    client = toy.add("kcm").up()
+    supervisor = state_of(client).supervisor
+
+    asyncio.run(client.kill("kcm"))
+    toy.wait_record("component.start", 2)
+
+    assert os.getpriority(os.PRIO_PROCESS, toy.pid("kcm")) == os.getpriority(os.PRIO_PROCESS, 0)
+    if os.geteuid() == 0:
+        assert os.getpriority(os.PRIO_PROCESS, supervisor.pid) == -10
 
 
 def test_an_owner_killed_takes_its_cluster_with_it(toy: ToyCluster, bystander: subprocess.Popen[bytes]) -> None:

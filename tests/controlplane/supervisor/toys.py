@@ -66,11 +66,12 @@ COMPONENT = """
             subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
         elif verb == "env":
             print("env", value, os.environ.get(value), flush=True)
-        elif verb == "hog":  # takes memory without end, in steps of 2 MB, at a rate in MB/s
+        elif verb in {"hog", "shared-hog"}:  # takes memory without end, in steps of 2 MB, at a rate in MB/s
+            flags = mmap.MAP_PRIVATE if verb == "hog" else mmap.MAP_SHARED
             held = []
             began = time.monotonic()
             while True:
-                block = mmap.mmap(-1, 2 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+                block = mmap.mmap(-1, 2 << 20, flags | mmap.MAP_ANONYMOUS)
                 for offset in range(0, 2 << 20, 4096):
                     block[offset] = 1
                 held.append(block)
