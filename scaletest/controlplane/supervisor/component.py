@@ -49,6 +49,7 @@ class Component:
         self.plan = plan
         self.state = state
         self.exits = 0
+        self.last_ran_s = 0.0
         self._around = around
         self._backoff = backoff
         self._started_s = 0.0
@@ -138,6 +139,7 @@ class Component:
         self.state.process = None
         self.state.last_exit = last
         self.exits += 1
+        self.last_ran_s = time.monotonic() - self._started_s
         if self._watchdog is not None:
             self._watchdog.cancel()
         if not self._around.ending:
@@ -166,7 +168,7 @@ class Component:
         return "oom" if end.signal == signal.SIGKILL and by_kernel else "signal"
 
     def _schedule_restart(self) -> None:
-        wait_s = self._backoff.after_exit(time.monotonic() - self._started_s)
+        wait_s = self._backoff.after_exit(self.last_ran_s)
         self._around.recorder.append("component.backoff", component=self.plan.name, wait_s=wait_s)
         self._restart = background(self._restart_after(wait_s))
 
@@ -175,12 +177,12 @@ class Component:
         if not self._around.restarting:
             return
         self.state.restarts += 1
-        self._started_s = time.monotonic()
         try:
             process = self._spawn()
         except OSError as error:
             # No process could be made (memory, descriptors, a full process table): it counts as an exit at once.
             self._around.recorder.append("note", level="warning", text=f"{self.plan.name} was not restarted: {error}")
+            self.last_ran_s = 0.0
             self._schedule_restart()
             return
         self._adopt(process)

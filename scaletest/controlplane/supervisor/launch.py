@@ -25,8 +25,9 @@ __all__ = ["Launch", "StartFailed"]
 _POLL_S: Final = 0.02
 _DEAD_FOR_S: Final = 1.5
 """How long a store or server may be down while the launcher runs: it may be about to start it again itself."""
-_MOST_EXITS: Final = 1
-"""A component may exit once before the cluster is ready: a controller gives up when the API server is slow to come."""
+_QUICK_EXIT_S: Final = 5.0
+"""A controller may exit while the API server is slow to come: it gives up after ten seconds or more, and is started again. One that
+exits twice, the second time sooner than this, will not come up at all."""
 _CONNECT_TIMEOUT_S: Final = 1.0
 _REAP_TIMEOUT_S: Final = 2.0
 
@@ -135,7 +136,8 @@ class Launch:
     def _check_exits(self) -> None:
         for component in self.components:
             vital = component.plan.role != "controller"
-            if component.exits > _MOST_EXITS or (vital and component.process is None):
+            hopeless = component.exits > 1 and component.last_ran_s < _QUICK_EXIT_S
+            if hopeless or (vital and component.process is None):
                 raise self._component_failed(component)
 
     async def _check_time(self, what: str) -> None:

@@ -68,12 +68,11 @@ COMPONENT = """
             print("env", value, os.environ.get(value), flush=True)
         elif verb in {"hog", "shared-hog"}:  # takes memory without end, in steps of 2 MB, at a rate in MB/s
             flags = mmap.MAP_PRIVATE if verb == "hog" else mmap.MAP_SHARED
-            held = []
+            held, ones = [], bytes([1]) * (2 << 20)
             began = time.monotonic()
             while True:
                 block = mmap.mmap(-1, 2 << 20, flags | mmap.MAP_ANONYMOUS)
-                for offset in range(0, 2 << 20, 4096):
-                    block[offset] = 1
+                block.write(ones)
                 held.append(block)
                 ahead = len(held) * 2 / float(value) - (time.monotonic() - began)
                 if ahead > 0:
