@@ -1,8 +1,8 @@
 """The Prometheus text format, as far as a scrape of a few families needs it.
 
-An API server's ``/metrics`` is 2.4 MB in 18,000 lines, of which we want 60. Parsing it all costs over half a
-second, splitting it into lines 11 ms; ``bytes.find`` for each wanted name 2-4 ms. So ``select`` finds
-first and parses what it found.
+An API server's ``/metrics`` is 2.4 to 3.5 MB in 18,000 lines or more, of which we want 60 to 200. Parsing it all
+costs over half a second, splitting it into lines 11 ms, ``bytes.find`` for the wanted names 1-2 ms. So ``select``
+finds first and parses what it found.
 """
 
 from __future__ import annotations
@@ -61,31 +61,44 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def select(text: bytes, names: Iterable[str]) -> Iterator[Sample]:
-    """Yield the samples of the given names, name by name. A line cut short or malformed is skipped.
+    """Yield the samples of the given names, in the order of the names. A line cut short or malformed is skipped.
 
-    Histograms have three names: ``X_bucket``, ``X_sum`` and ``X_count``.
+    Histograms have three names: ``X_bucket``, ``X_sum`` and ``X_count``. All lines of a family must stand together,
+    as the format demands, with no comment among them.
     """
-    for name in names:
-        for line in _lines_of(text, name.encode()):
+    text = b"\n" + text
+    position = 0
+    # Go's registry writes families in order: looking on from where the last one was found makes one pass of it all.
+    for name in sorted(names):
+        needle = b"\n" + name.encode()
+        found = _find(text, needle, position, len(text))
+        if found < 0:
+            found = _find(text, needle, 0, position + len(needle))
+        if found < 0:
+            continue
+        position = found
+        for line in _lines_from(text, needle, found):
             try:
                 yield parse_sample(line.decode(errors="replace"))
             except ValueError:
                 continue
 
 
-def _lines_of(text: bytes, name: bytes) -> Iterator[bytes]:
-    if text.startswith(name):
-        start = 0
-    else:
-        start = text.find(b"\n" + name) + 1
-        if start == 0:
-            return
-    while True:
-        end = text.find(b"\n", start)
-        if end < 0:
-            return  # the format ends every line: without its newline the last one may be half a number
-        if text[start + len(name) : start + len(name) + 1] in {b"{", b" ", b"\t"}:
-            yield text[start:end]
-        start = text.find(b"\n" + name, end) + 1
-        if start == 0:
-            return
+def _find(text: bytes, needle: bytes, start: int, stop: int) -> int:
+    """Find ``needle`` where the name that it ends with ends, too; -1 when it is not there."""
+    found = text.find(needle, start, stop)
+    while found >= 0 and text[found + len(needle) : found + len(needle) + 1] not in {b"{", b" ", b"\t"}:
+        found = text.find(needle, found + 1, stop)
+    return found
+
+
+def _lines_from(text: bytes, needle: bytes, found: int) -> Iterator[bytes]:
+    """Yield the lines of a name from its first one, which begins after ``found``, to the end of its family."""
+    stop = text.find(b"\n#", found + 1)
+    if stop < 0:
+        # The format ends every line: without its newline the last one may be half a number.
+        stop = text.rfind(b"\n")
+    while 0 <= found < stop:
+        end = text.find(b"\n", found + 1)
+        yield text[found + 1 : end]
+        found = _find(text, needle, end, stop)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -38,18 +39,28 @@ def test_a_sample_is_read_back_as_it_was_written(sample: Sample, timestamp: int 
     assert parse_sample(render(sample, timestamp=timestamp)) == sample
 
 
-@given(samples=st.lists(SAMPLES, max_size=20), wanted=st.sets(NAMES))
+@given(samples=st.lists(SAMPLES, max_size=20), wanted=st.sets(NAMES), commented=st.booleans())
 def test_selecting_gives_the_samples_of_exactly_the_wanted_names_in_their_order(
-    samples: list[Sample], wanted: set[str]
+    samples: list[Sample], wanted: set[str], commented: bool
 ) -> None:
-    text = "".join(f"# TYPE {sample.name} counter\n{render(sample)}\n" for sample in samples)
+    families: dict[str, list[Sample]] = {}
+    for sample in samples:
+        families.setdefault(sample.name, []).append(sample)
+    text = "".join(
+        f"{comment.format(name)}{render(sample)}\n"
+        for name, family in families.items()
+        for comment, sample in zip(
+            chain(["# TYPE {} counter\n" if commented else ""], repeat("")), family, strict=False
+        )
+    )
 
-    expected = [sample for name in sorted(wanted) for sample in samples if sample.name == name]
-    assert expected == list(select(text.encode(), sorted(wanted)))
+    expected = [sample for name in sorted(wanted) for sample in families.get(name, ())]
+    assert expected == list(select(text.encode(), wanted))
 
 
 @given(samples=st.lists(SAMPLES, min_size=1, max_size=6), data=st.data())
 def test_a_text_cut_anywhere_gives_only_whole_samples(samples: list[Sample], data: st.DataObject) -> None:
+    samples.sort(key=lambda sample: sample.name, reverse=data.draw(st.booleans()))
     text = "".join(f"{render(sample)}\n" for sample in samples).encode()
     cut = data.draw(st.integers(0, len(text)))
     whole = text[:cut].count(b"\n")
