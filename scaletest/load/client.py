@@ -106,10 +106,12 @@ class LocustDriver:
         on_record: OnRecord,
         *,
         on_error: Callable[[str], None] = lambda _message: None,
+        interval_s: float = 1.0,
     ) -> LocustDriver:
         """Start the process and wait until it is ready.
 
-        ``on_record`` is called with each journal record of the driver, ``on_error`` with errors that answer no command.
+        ``on_record`` is called with each journal record of the driver (flows and the driver itself write one every
+        ``interval_s``), ``on_error`` with errors that answer no command.
         Raises EnvironmentProblem when it does not start.
         """
         process = await asyncio.create_subprocess_exec(
@@ -121,7 +123,7 @@ class LocustDriver:
         )  # fmt: skip
         driver = cls(process, on_record, on_error)
         try:
-            await driver._send(protocol.Configure(journal, clock_origin_s))
+            await driver._send(protocol.Configure(journal, clock_origin_s, interval_s))
             await driver._within(driver._ready, READY_WITHIN_S, "did not become ready")
         except BaseException:
             await driver.stop()
@@ -155,15 +157,15 @@ class LocustDriver:
         """Open a flow's network path again."""
         await self._send(protocol.Unblock(flow))
 
-    async def stop(self) -> None:
+    async def stop(self, *, quit_within_s: float = QUIT_WITHIN_S, term_within_s: float = TERM_WITHIN_S) -> None:
         """Ask the process to quit, then SIGTERM, then SIGKILL; returns when it is gone."""
         if not self._stopping:
             self._stopping = True
             with contextlib.suppress(ScaletestError):
                 await self._send(protocol.Quit())
-            if not await self._gone_within(QUIT_WITHIN_S):
+            if not await self._gone_within(quit_within_s):
                 self._signal(self._process.terminate)
-                if not await self._gone_within(TERM_WITHIN_S):
+                if not await self._gone_within(term_within_s):
                     self._signal(self._process.kill)
         await asyncio.shield(self.exited)
         await asyncio.gather(*self._tasks)

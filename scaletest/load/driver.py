@@ -32,8 +32,6 @@ from scaletest.load.selfcheck import SelfCheck
 
 __all__ = ["main"]
 
-INTERVAL_S = 1.0
-
 STOP_WITHIN_S = 5.0
 """Time that flows have to stop when the driver ends; a locustfile's ``on_stop`` may hang."""
 
@@ -43,7 +41,8 @@ _PR_SET_PDEATHSIG = 1
 class Driver:
     """The flows of one process."""
 
-    def __init__(self, journal: JournalFile, reports: ReportPipe) -> None:
+    def __init__(self, journal: JournalFile, reports: ReportPipe, interval_s: float) -> None:
+        self.interval_s = interval_s
         self._journal = journal
         self._reports = reports
         # The module's own hooks are those that a locustfile registers its listeners with.
@@ -186,7 +185,7 @@ def _configure(lines: Any, reports: ReportPipe) -> Driver | None:
         reports.send(protocol.DriverError(str(error)))
         return None
     journal.append("driver.ready", pid=os.getpid())
-    driver = Driver(journal, reports)
+    driver = Driver(journal, reports, command.interval_s)
     reports.send(protocol.Ready(os.getpid()))
     return driver
 
@@ -206,10 +205,10 @@ def _obey_all(lines: Any, driver: Driver, reports: ReportPipe, end: _End) -> Non
 
 
 def _snapshots_until(end: _End, driver: Driver) -> None:
-    due_s = time.monotonic() + INTERVAL_S
+    due_s = time.monotonic() + driver.interval_s
     while not end.asked.wait(timeout=max(0.0, due_s - time.monotonic())):
         driver.snapshot()
-        due_s = max(due_s + INTERVAL_S, time.monotonic())
+        due_s = max(due_s + driver.interval_s, time.monotonic())
 
 
 def _end_by_signal(end: _End) -> None:

@@ -154,10 +154,12 @@ class LocustfileFlow(Flow):
             self.sample(step, outcome, getattr(response, "status_code", None), _failure(exception, response), None)
 
     def _on_user_error(
-        self, user_instance: User, exception: BaseException, tb: TracebackType | None, **_: object
+        self, user_instance: object, exception: BaseException, tb: TracebackType | None, **_others: object
     ) -> None:
-        if self._is_ours(user_instance):
-            self._count_exception(type(user_instance).__name__, exception.with_traceback(tb))
+        # Locust passes the User for on_start, but the TaskSet for a task.
+        user = getattr(user_instance, "user", user_instance)
+        if self._is_ours(user):
+            self._count_exception(type(user).__name__, exception.with_traceback(tb))
 
     def _count_exception(self, class_name: str, error: BaseException) -> None:
         self.statistics.exceptions += 1

@@ -42,21 +42,22 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Configure:
-    """The first command: where the run's journal is, and when its clock began (``time.monotonic()``)."""
+    """The first command: where the run's journal is, when its clock began (``time.monotonic()``), how often to write."""
 
     journal: Path
     clock_origin_s: float
+    interval_s: float = 1.0
 
     type = "configure"
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value."""
-        return {"journal": str(self.journal), "clock_origin_s": self.clock_origin_s}
+        return {"journal": str(self.journal), "clock_origin_s": self.clock_origin_s, "interval_s": self.interval_s}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Configure:
         """Read what ``to_json`` gave."""
-        return cls(Path(data["journal"]), float(data["clock_origin_s"]))
+        return cls(Path(data["journal"]), float(data["clock_origin_s"]), float(data["interval_s"]))
 
 
 @dataclass(frozen=True, slots=True)

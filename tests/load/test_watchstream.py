@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.load.watchstream import EventCounter, JsonEvents, ProtobufEvents
+from tests.load.test_metadata import field, varint
+
+pieces = st.lists(st.integers(0, 5000), max_size=10)
+
+
+def feed(counter: EventCounter, wire: bytes, cuts: list[int]) -> None:
+    buffer = bytearray(len(wire) + 1)
+    bounds = [0, *sorted(cut % (len(wire) + 1) for cut in cuts), len(wire)]
+    for low, high in itertools.pairwise(bounds):
+        buffer[: high - low] = wire[low:high]
+        counter(buffer, 0, high - low)
+        buffer[:] = b"\n" * len(buffer)
+
+
+def event(version: int, padding: int) -> bytes:
+    metadata = {"name": "a\nb", "labels": {"resourceVersion": "x"}, "resourceVersion": str(version)}
+    return json.dumps({"type": "MODIFIED", "object": {"metadata": metadata, "spec": "y" * padding}}).encode() + b"\n"
+
+
+@given(events=st.lists(st.integers(0, 3000), max_size=8), cuts=pieces, open_end=st.booleans())
+def test_json_events_are_counted_and_the_last_whole_one_tells_its_version(
+    events: Any, cuts: Any, open_end: Any
+) -> None:
+    wire = b"".join(event(100 + index, padding) for index, padding in enumerate(events))
+    counter = JsonEvents()
+
+    feed(counter, wire + (event(999, 10)[:-5] if open_end else b""), cuts)
+
+    assert len(events) == counter.count == counter.take_fresh()
+    assert 0 == counter.take_fresh()
+    assert (str(99 + len(events)) if events else None) == counter.version
+    assert counter.error is None
+
+
+@given(events=st.lists(st.integers(0, 3000), max_size=8), cuts=pieces)
+def test_protobuf_events_are_counted_by_their_frames(events: Any, cuts: Any) -> None:
+    def frame(version: int, padding: int) -> bytes:
+        metadata = field(1, b"name") + field(6, str(version).encode())
+        pod = b"k8s\0" + field(1, b"types") + field(2, field(1, metadata) + field(2, b"y" * padding))
+        message = field(1, b"ADDED") + field(2, field(1, pod))
+        return len(message).to_bytes(4, "big") + message
+
+    counter = ProtobufEvents()
+    feed(counter, b"".join(frame(100 + index, padding) for index, padding in enumerate(events)), cuts)
+
+    assert len(events) == counter.count
+    assert (str(99 + len(events)) if events else None) == counter.version
+
+
+def test_an_error_event_gives_its_status() -> None:
+    counter = JsonEvents()
+    status = {"kind": "Status", "message": "too old resource version", "reason": "Expired", "code": 410}
+    feed(counter, json.dumps({"type": "ERROR", "object": status}, separators=(",", ":")).encode() + b"\n", [])
+
+    assert (410, "Expired", "too old resource version") == counter.error
+
+
+def test_an_error_event_in_protobuf_gives_its_status() -> None:
+    status = field(3, b"too old") + field(4, b"Expired") + b"\x30" + varint(410)
+    message = field(1, b"ERROR") + field(2, field(1, b"k8s\0" + field(1, b"types") + field(2, status)))
+    counter = ProtobufEvents()
+    feed(counter, len(message).to_bytes(4, "big") + message, [3, 7])
+
+    assert (410, "Expired", "too old") == counter.error
