@@ -36,10 +36,8 @@ __all__ = [
 Values = Mapping[str, str]
 """The values of one object by role."""
 
-SERVER_MADE: Final = frozenset(
-    {"uid", "lease_uid", "account_uid", "root_ca_uid", "slice_uid"}
-)  # fmt: skip
-"""Roles whose value in an object made through the API is the API server's choice."""
+SERVER_MADE: Final = frozenset({"uid", "lease_uid", "account_uid", "root_ca_uid", "slice_uid", "pod_address"})
+"""Roles whose value in an object made through the API is the choice of the API server, or of KWOK."""
 
 
 @dataclass(frozen=True, slots=True)

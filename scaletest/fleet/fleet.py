@@ -67,6 +67,8 @@ class FleetState:
     """Where the fleet is not quite what was asked: sizes that are too small for such an object."""
     paddings: dict[str, str] = field(default_factory=dict)
     """Padding by family, so that later objects have the size of the first."""
+    numbered: dict[str, int] = field(default_factory=dict)
+    """How many numbers each pool has given to nodes."""
 
     @property
     def nodes(self) -> int:
@@ -77,13 +79,15 @@ class FleetState:
         """Add nodes with their pods to a pool and return the new nodes' names. Raises ClusterError, UsageError."""
         plan = self._plan(pool)
         names = self.pools.setdefault(pool, [])
-        first = max((_index_of(name) for name in names), default=-1) + 1
+        # Numbers are not used again: KWOK remembers which addresses the pods of a node of that name had.
+        first = max([self.numbered.get(pool, 0), *(_index_of(name) + 1 for name in names)])
         new = [node_name(pool, index) for index in range(first, first + by)]
         if new:
             size = self.nodes + by
             stages = [[node_family(plan, first, by, self.rng, cluster_nodes=size)], _pods(plan, first, by, self.rng)]
             await _fill(self, stages, on_progress)
             names.extend(new)
+            self.numbered[pool] = first + by
         return new
 
     async def shrink(self, pool: str, by: int, on_progress: Progress) -> ShrinkResult:
@@ -128,6 +132,7 @@ async def seed_fleet(spec: FleetSpec, target: FleetTarget, *, rng: random.Random
     await _fill(state, families_of(spec, rng, now), on_progress)
     for plan in plans:
         state.pools[plan.pool.name] = [node_name(plan.pool.name, index) for index in range(plan.pool.nodes)]
+        state.numbered[plan.pool.name] = plan.pool.nodes
     state.seconds = time.monotonic() - started_s
     return state
 

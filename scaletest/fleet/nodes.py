@@ -64,7 +64,7 @@ class PoolPlan:
             "namespace": namespace_name((index * self.pool.pods_per_node + slot) % self.namespaces),
             "node": node,
             "host_address": node_address(place),
-            "address": pod_address(place, slot, self.stride),
+            "pod_address": pod_address(place, slot, self.stride),
         }
 
 
@@ -205,8 +205,8 @@ _POD_FIELDS: FieldMap = {
     ("spec", "nodeName"): "node",
     ("status", "hostIP"): "host_address",
     ("status", "hostIPs", 0, "ip"): "host_address",
-    ("status", "podIP"): "address",
-    ("status", "podIPs", 0, "ip"): "address",
+    ("status", "podIP"): "pod_address",
+    ("status", "podIPs", 0, "ip"): "pod_address",
 }
 
 

@@ -142,7 +142,11 @@ def service_family(spec: ServicesSpec, backends: Backends, rng: random.Random) -
         for index in range(spec.endpoints):
             if of_pods:
                 pod = backends.pod(namespace, first + index)
-                found |= {f"address_{index}": pod["address"], f"node_{index}": pod["node"], f"pod_{index}": pod["name"]}
+                found |= {
+                    f"address_{index}": pod["pod_address"],
+                    f"node_{index}": pod["node"],
+                    f"pod_{index}": pod["name"],
+                }
             else:
                 found[f"address_{index}"] = backend_address(number * spec.endpoints + index)
         return found

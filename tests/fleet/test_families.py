@@ -177,7 +177,7 @@ def test_endpoints_of_a_service_differ_and_its_pods_are_of_its_namespace(
     plan = pool_plans(spec(pools=pools, namespaces=namespaces))[0]
     family = service_family(ServicesSpec(count=9, endpoints=endpoints), Backends(plan, namespaces), random.Random(1))
     pods = {
-        (found["name"], found["namespace"], found["node"], found["address"])
+        (found["name"], found["namespace"], found["node"], found["pod_address"])
         for index in range(nodes)
         for slot in range(pods_per_node)
         for found in [plan.pod_values(index, slot)]
