@@ -27,6 +27,7 @@ __all__ = [
     "listener_of",
     "listeners_of",
     "port_range",
+    "rotated",
 ]
 
 PortRole = Literal[
@@ -62,6 +63,16 @@ def port_range(ephemeral_first: int) -> range:
     """
     last = min(LAST_PORT, ephemeral_first - 1)
     return range(FIRST_PORT, (last if last - FIRST_PORT >= 100 else LAST_PORT) + 1)
+
+
+def rotated(ports: range, start: int) -> list[int]:
+    """Return the ports beginning with the one at position ``start`` (modulo their number).
+
+    With a random start, clusters that another user, or another state directory, starts at the same moment hardly
+    ever choose the same ports: no lock of ours covers those.
+    """
+    at = start % len(ports)
+    return [*ports[at:], *ports[:at]]
 
 
 def ephemeral_first() -> int:

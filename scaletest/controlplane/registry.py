@@ -21,6 +21,7 @@ import difflib
 import fcntl
 import json
 import os
+import random
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -57,6 +58,7 @@ __all__ = [
 RECORD_NAME: Final = "cluster.json"
 RECORD_SCHEMA: Final = 1
 NAME_PATTERN: Final = r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?"
+LARGEST_PORT: Final = 65_535
 SUPERVISOR_GRACE_S: Final = 20.0
 """For a supervisor to end its cluster after SIGTERM; three roles with 2 s of grace each, and what SIGKILL takes."""
 
@@ -339,7 +341,7 @@ def _choose_ports(root: Path, wanted: Mapping[PortRole, int]) -> dict[PortRole, 
     return portlib.choose_ports(
         wanted,
         taken=owners,
-        candidates=portlib.port_range(portlib.ephemeral_first()),
+        candidates=portlib.rotated(portlib.port_range(portlib.ephemeral_first()), random.randrange(LARGEST_PORT)),
         free=portlib.is_free,
         holder=holder,
     )

@@ -91,6 +91,14 @@ def test_the_range_stays_below_ephemeral_ports_where_that_leaves_room(ephemeral_
     assert expected == ports.port_range(ephemeral_first)
 
 
+@given(st.integers(0, 70_000))
+def test_rotated_ports_are_the_same_ports_from_another_start(start: int) -> None:
+    rotated = ports.rotated(range(20_001, 32_000), start)
+
+    assert 20_001 + start % 11_999 == rotated[0]
+    assert list(range(20_001, 32_000)) == sorted(rotated)
+
+
 def test_a_port_that_somebody_listens_on_is_not_free_and_its_holder_is_known(listener: socket.socket) -> None:
     port = listener.getsockname()[1]
 
