@@ -30,6 +30,7 @@ def build(run: LoadedRun) -> doc.Document:
     """Build the report of a run."""
     state = run.state
     return doc.Document(
+        schema_version=doc.REPORT_SCHEMA_VERSION,
         run=_run(run),
         verdict=_verdict(run.verdict),
         objectives=_objectives(run.verdict),

@@ -300,7 +300,7 @@ class Timeline(Part):
 class Document(Part):
     """A report on one run."""
 
-    schema_version: Literal[1] = REPORT_SCHEMA_VERSION
+    schema_version: Literal[1]
     run: RunReport
     verdict: VerdictReport
     objectives: list[ObjectiveReport]

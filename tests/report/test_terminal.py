@@ -1,0 +1,140 @@
+"""The terminal report against golden texts. ``SCALETEST_UPDATE_GOLDEN=1 pytest tests/report`` writes them anew."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+
+from scaletest.analysis.state import RunState
+from scaletest.analysis.verdict import judge
+from scaletest.core.journal import Record
+from scaletest.report.build import build
+from scaletest.report.document import Document
+from scaletest.report.rundir import JournalHealth, LoadedRun, load_run
+from scaletest.report.terminal import print_report, render
+from tests.analysis.journals import record, run_info, small_run, write_run
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def document(records: list[Record]) -> Document:
+    """Build a report that names no place of this machine."""
+    info, state = run_info(), RunState().apply_all(records)
+    health = JournalHealth(state.records, 0, 0, growing=False)
+    return build(LoadedRun(Path("results") / info.id, info, state, judge(info, state), health))
+
+
+def killed() -> list[Record]:
+    return [item for item in small_run(finished=False) if item["t"] < 29]
+
+
+def interrupted_before_any_phase() -> list[Record]:
+    return [item for item in small_run() if item["t"] < 5] + [
+        record("run.end", 6.0, status="interrupted", reason="SIGINT")
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("make", [small_run, killed, interrupted_before_any_phase])
+def test_golden(make: Callable[[], list[Record]], width: int) -> None:
+    actual = render(document(make()), width=width)
+    path = GOLDEN / f"{make.__name__}-{width}.txt"
+    if os.environ.get("SCALETEST_UPDATE_GOLDEN"):
+        path.write_text(actual, encoding="utf-8")
+
+    assert path.read_text(encoding="utf-8") == actual
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 140, 200])
+@pytest.mark.parametrize("make", [small_run, killed, interrupted_before_any_phase])
+def test_no_line_is_wider_than_the_terminal(make: Callable[[], list[Record]], width: int) -> None:
+    for line in render(document(make()), width=width).splitlines():
+        assert len(line) <= width, line
+
+
+def test_colours_change_nothing_but_colours() -> None:
+    plain = render(document(small_run()), width=100)
+    coloured = render(document(small_run()), width=100, colors="truecolor")
+
+    assert "\x1b[" not in plain
+    assert "\x1b[" in coloured
+    uncoloured = "".join(f"{line.rstrip()}\n" for line in Text.from_ansi(coloured).plain.splitlines())
+    assert plain.strip() == uncoloured.strip()
+
+
+def test_ascii_keeps_every_column_where_it_is() -> None:
+    unicode = render(document(small_run()), width=100)
+    plain = render(document(small_run()), width=100, unicode=False)
+
+    assert plain.isascii()
+    assert "?" not in plain
+    assert [len(line) for line in unicode.splitlines()] == [len(line) for line in plain.splitlines()]
+
+
+class Stream(io.StringIO):
+    def __init__(self, encoding: str, *, tty: bool) -> None:
+        super().__init__()
+        self._encoding, self._tty = encoding, tty
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def isatty(self) -> bool:
+        return self._tty
+
+
+@pytest.mark.parametrize(
+    ("env", "stream", "coloured", "ascii_"),
+    [
+        ({"TERM": "xterm-256color"}, ("utf-8", True), True, False),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, ("utf-8", True), False, False),
+        ({"TERM": "dumb"}, ("utf-8", True), False, False),
+        ({"TERM": "xterm-256color"}, ("utf-8", False), False, False),
+        ({"TERM": "xterm-256color"}, ("ascii", True), True, True),
+        ({"TERM": "xterm-256color"}, ("iso-8859-1", False), False, True),
+    ],
+)
+def test_the_report_is_printed_as_the_stream_can_show_it(
+    monkeypatch: pytest.MonkeyPatch, env: dict[str, str], stream: tuple[str, bool], coloured: bool, ascii_: bool
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLORTERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    encoding, tty = stream
+    out = Stream(encoding, tty=tty)
+
+    print_report(document(small_run()), out)
+
+    text = out.getvalue()
+    assert coloured == ("\x1b[" in text)
+    assert ascii_ == text.isascii()
+    text.encode(encoding)
+
+
+def test_brackets_and_colons_in_names_are_shown_as_they_are() -> None:
+    odd = [record("note", 8.0, level="info", text="[red]not red[/red] :smile:")]
+
+    assert "[red]not red[/red] :smile:" in render(document([*small_run(), *odd]), width=100)
+
+
+def test_a_long_story_loses_its_middle() -> None:
+    notes = [record("note", 10 + index / 1000, level="info", text=f"note {index}") for index in range(200)]
+    text = render(document([*small_run(), *notes]), width=100)
+
+    assert "lines left out: --format json has all" in text
+    assert "note 3\n" in text
+    assert "note 100\n" not in text
+    assert "run finished" in text
+
+
+def test_a_report_of_nothing_is_a_report(tmp_path: Path) -> None:
+    text = render(build(load_run(write_run(tmp_path / "run", []))), width=80)
+
+    assert "killed at 0.0 s before the first phase" in text
