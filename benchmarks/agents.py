@@ -25,7 +25,6 @@ from urllib.parse import urlsplit
 from scaletest.core.access import ApiAccess, Credential
 from scaletest.core.histogram import Histogram
 from scaletest.core.journal import Record
-from scaletest.load.capacity import source_addresses
 from scaletest.load.client import LocustDriver
 from scaletest.load.protocol import FlowStart
 from scaletest.profile.schema import FlowSpec
@@ -78,10 +77,8 @@ async def rollout(options: argparse.Namespace, access: ApiAccess) -> None:
             "label": "small",
         }
     ]
-    connections = options.agents
     if options.watch:
         steps.append({"watch": "pods", "fieldSelector": "spec.nodeName={node}"})
-        connections *= 2
     spec = spec_of(options.agents, options.rate, steps)
     records: list[Record] = []
     with tempfile.TemporaryDirectory() as directory:
@@ -89,8 +86,7 @@ async def rollout(options: argparse.Namespace, access: ApiAccess) -> None:
         await asyncio.sleep(1.5)
         base = next(record for record in records if record["kind"] == "driver")
         began_s = time.monotonic()
-        addresses = source_addresses(access.servers, connections)
-        await driver.start_flow(FlowStart("agents", spec, access, options.agents, source_addresses=addresses))
+        await driver.start_flow(FlowStart("agents", spec, access, options.agents))
         while not (flows := flow_records(records)) or flows[-1]["connected"] < options.agents:
             await asyncio.sleep(0.2)
             if driver.exited.done() or time.monotonic() - began_s > 2 * options.agents / options.rate + 30:

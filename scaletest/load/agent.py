@@ -54,15 +54,14 @@ class Agent:
 
     __slots__ = (
         "_authorization", "_bucket", "_connection", "_connections", "_due", "_opening", "_progress", "_versions",
-        "_watches", "flow", "index", "node", "source",
+        "_watches", "flow", "node", "source",
     )  # fmt: skip
 
-    def __init__(self, flow: AgentsFlow, index: int) -> None:
+    def __init__(self, flow: AgentsFlow, node: str, source: str | None) -> None:
         self.flow = flow
-        self.index = index
-        self.node = flow.node_of(index)
-        self.source = flow.source_of(index)
-        self._authorization = flow.authorization_of(index)
+        self.node = node
+        self.source = source
+        self._authorization = flow.authorization_of(node)
         self._bucket = TokenBucket(flow.limit.qps, flow.limit.burst, time.monotonic()) if flow.limit else None
         self._connection: Connection | None = None
         self._connections = 0
@@ -252,7 +251,7 @@ class Agent:
         connection = connect(
             flow.sockets,
             flow.random.choice(flow.endpoints),
-            flow.context_of(self.index),
+            flow.context_of(self.node),
             source=self.source,
             on_close=self._connection_closed,
         )

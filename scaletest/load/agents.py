@@ -18,6 +18,7 @@ from scaletest.load.connection import Endpoint, TlsContexts
 from scaletest.load.flow import Flow, Host
 from scaletest.load.outcomes import is_success
 from scaletest.load.pacing import Rollout
+from scaletest.load.placement import Placement
 from scaletest.load.protocol import FlowStart, SetTarget
 from scaletest.load.requests import Step, compile_steps
 
@@ -64,9 +65,8 @@ class AgentsFlow(Flow):
         self.endpoints: list[Endpoint] = []
         self._start = start
         self._rate_per_s = spec.agents.rollout_per_s
-        self._nodes = list(start.nodes)
-        self._credentials = list(start.node_credentials) or [start.access.credential]
-        self._by_node = bool(start.node_credentials)
+        self._placement = Placement(start.nodes)
+        self._credentials = dict(zip(start.nodes, start.node_credentials, strict=False))
         self._contexts = TlsContexts(start.access.ca_file)
         self._tokens: dict[Credential, str] = {}
         self._users: list[AgentUser] = []
@@ -76,34 +76,28 @@ class AgentsFlow(Flow):
     # What agents ask for.
 
     def new_agent(self) -> Agent:
-        """Make the agent of the next index."""
-        return Agent(self, len(self._users))
-
-    def node_of(self, index: int) -> str:
-        """Return the node that an agent stands on."""
-        return self._nodes[index % len(self._nodes)] if self._nodes else f"agent-{index}"
-
-    def source_of(self, index: int) -> str | None:
-        """Return the local address of an agent's connections."""
+        """Make the next agent, on its node."""
+        index = len(self._users)
         addresses = self._start.source_addresses
-        return addresses[index % len(addresses)] if addresses else None
+        source = addresses[index % len(addresses)] if addresses else None
+        return Agent(self, self._placement.place() or f"agent-{index}", source)
 
-    def _credential_of(self, index: int) -> Credential:
-        return self._credentials[index % len(self._credentials)]
+    def context_of(self, node: str) -> SSLContext:
+        """Return the TLS context of a node's agents. Raises OSError when a certificate cannot be read."""
+        return self._contexts.get(self._credential_of(node))
 
-    def context_of(self, index: int) -> SSLContext:
-        """Return the TLS context of an agent. Raises OSError when a certificate cannot be read."""
-        return self._contexts.get(self._credential_of(index))
-
-    def authorization_of(self, index: int) -> str:
-        """Return an agent's Authorization header line; empty when it has a certificate."""
-        credential = self._credential_of(index)
+    def authorization_of(self, node: str) -> str:
+        """Return the Authorization header line of a node's agents; empty when they have a certificate."""
+        credential = self._credential_of(node)
         if credential.token_file is None:
             return ""
         token = self._tokens.get(credential)
         if token is None:
             token = self._tokens[credential] = credential.token_file.read_text(encoding="ascii").strip()
         return f"Authorization: Bearer {token}\r\n"
+
+    def _credential_of(self, node: str) -> Credential:
+        return self._credentials.get(node, self._start.access.credential)
 
     def tell_locust(self, step: Step, outcome: str, latency_us: int, body_bytes: int, error: Exception | None) -> None:
         """Fire Locust's request event, for whoever listens."""
@@ -123,8 +117,9 @@ class AgentsFlow(Flow):
         """Begin the rollout; see Flow."""
         try:
             self.endpoints = [Endpoint.resolve(server) for server in self._start.access.servers]
-            self.context_of(0)
-            self.authorization_of(0)
+            first = self._start.nodes[0] if self._start.nodes else ""
+            self.context_of(first)
+            self.authorization_of(first)
         except OSError as error:
             msg = f"flow {self.name}: no connection can be made: {error}"
             raise EnvironmentProblem(msg) from error
@@ -132,14 +127,18 @@ class AgentsFlow(Flow):
         self._restart_rollout()
 
     def set_target(self, command: SetTarget) -> None:
-        """Grow at the rollout's rate, or stop the newest agents at once."""
-        self._nodes += command.nodes
-        if self._by_node:
-            self._credentials += command.node_credentials
+        """Grow at the rollout's rate; agents of nodes that are gone, and the newest of too many, stop at once."""
+        self._placement.add(command.nodes)
+        self._placement.remove(command.gone)
+        self._credentials.update(zip(command.nodes, command.node_credentials, strict=False))
         self.target = command.target
         self._rate_per_s = command.rollout_per_s or self._rate_per_s
-        surplus = self._users[self.target :]
-        del self._users[self.target :]
+        gone = set(command.gone)
+        staying = [user for user in self._users if user.agent.node not in gone]
+        surplus = [user for user in self._users if user.agent.node in gone] + staying[self.target :]
+        self._users = staying[: self.target]
+        for user in surplus:
+            self._placement.take_away(user.agent.node)
         self._restart_rollout()
         _stop_users(surplus)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from scaletest.core.errors import EnvironmentProblem, Problem, ProfileError, Sca
 from scaletest.core.journal import Record
 from scaletest.core.processes import ProcessId
 from scaletest.load import protocol
-from scaletest.load.capacity import check_descriptors, connections_per_user
+from scaletest.load.capacity import check_descriptors, connections_per_user, source_addresses
 from scaletest.load.protocol import FlowStart
 
 __all__ = ["DriverExit", "LoadDriver", "LocustDriver"]
@@ -133,7 +134,10 @@ class LocustDriver:
     async def start_flow(self, start: FlowStart) -> None:
         """Start a flow; see LoadDriver."""
         per_agent = connections_per_user(start.spec)
-        self._check_fits(start.flow, start.target, per_agent)
+        connections = self._check_fits(start.flow, start.target, per_agent)
+        if not start.source_addresses:
+            addresses = source_addresses(start.access.servers, connections)
+            start = dataclasses.replace(start, source_addresses=addresses)
         await self._ask(start.flow, start, "did not start the flow")
         self._connections[start.flow] = (start.target, per_agent)
 
@@ -170,9 +174,12 @@ class LocustDriver:
         await asyncio.shield(self.exited)
         await asyncio.gather(*self._tasks)
 
-    def _check_fits(self, flow: str, agents: int, per_agent: int) -> None:
+    def _check_fits(self, flow: str, agents: int, per_agent: int) -> int:
+        """Return the connections that all flows then need. Raises ResourceShortage."""
         others = sum(count * each for name, (count, each) in self._connections.items() if name != flow)
-        check_descriptors(wanted_connections=others + agents * per_agent, agents=agents, per_agent=per_agent)
+        wanted = others + agents * per_agent
+        check_descriptors(wanted_connections=wanted, agents=agents, per_agent=per_agent)
+        return wanted
 
     async def _gone_within(self, timeout_s: float) -> bool:
         done, _ = await asyncio.wait([self.exited], timeout=timeout_s)

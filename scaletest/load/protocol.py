@@ -64,9 +64,10 @@ class Configure:
 class FlowStart:
     """Start a flow.
 
-    ``target`` is the number of agents (or of a locustfile's users). Agent i stands on ``nodes[i mod n]``, and has
-    ``node_credentials[i mod n]`` where there are any, else the credential of ``access``. ``directory`` is that of
-    the profile, which a locustfile's path is relative to.
+    ``target`` is the number of agents (or of a locustfile's users). Each agent stands on the node that has the fewest, and
+    has that node's credential where ``node_credentials`` are given (one for each of ``nodes``), else that of ``access``.
+    ``source_addresses`` are local addresses that connections are spread over; none: the kernel's choice.
+    ``directory`` is that of the profile, which a locustfile's path is relative to.
     """
 
     flow: str
@@ -113,13 +114,18 @@ class FlowStart:
 
 @dataclass(frozen=True, slots=True)
 class SetTarget:
-    """Grow or shrink a flow; the newest agents go first. ``nodes`` and credentials are added to the known ones."""
+    """Grow or shrink a flow.
+
+    ``nodes`` with their credentials are added to the known ones, ``gone`` are taken away: their agents stop at once. Of
+    more agents than ``target`` the newest stop.
+    """
 
     flow: str
     target: int
     rollout_per_s: float | None = None
     nodes: tuple[str, ...] = ()
     node_credentials: tuple[Credential, ...] = ()
+    gone: tuple[str, ...] = ()
 
     type = "set_target"
 
@@ -131,13 +137,15 @@ class SetTarget:
             "rollout_per_s": self.rollout_per_s,
             "nodes": list(self.nodes),
             "node_credentials": [credential.to_json() for credential in self.node_credentials],
+            "gone": list(self.gone),
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> SetTarget:
         """Read what ``to_json`` gave."""
         credentials = tuple(Credential.from_json(item) for item in data["node_credentials"])
-        return cls(data["flow"], int(data["target"]), data["rollout_per_s"], tuple(data["nodes"]), credentials)
+        nodes, gone = tuple(data["nodes"]), tuple(data["gone"])
+        return cls(data["flow"], int(data["target"]), data["rollout_per_s"], nodes, credentials, gone)
 
 
 @dataclass(frozen=True, slots=True)

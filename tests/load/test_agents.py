@@ -302,6 +302,22 @@ def test_a_flow_grows_and_shrinks_and_its_newest_agents_go_first(drivers: Driver
     assert (2, 2, 2) == gauges(drivers.result("sized"))
 
 
+def test_agents_of_nodes_that_are_gone_stop_and_new_nodes_get_theirs(drivers: Drivers, server: TestServer) -> None:
+    drivers.start("moved", server, [{"get": "/ok?{node}", "every": "50ms"}], agents=3, nodes=("n0", "n1", "n2"))
+    drivers.wait_for("moved", lambda r: bool(r.flows) and r.flows[-1]["connected"] == 3)
+    drivers.do(drivers.driver.set_target(SetTarget("moved", 3, nodes=("n3",), gone=("n1",))))
+    drivers.wait_for("moved", lambda r: r.flows[-1]["connected"] == 3 and "/ok?n3" in targets(server, "moved"))
+    before = len(server.log("moved"))
+    time.sleep(0.3)
+    drivers.do(drivers.driver.stop_flow("moved"))
+
+    assert {"/ok?n0", "/ok?n2", "/ok?n3"} == {entry["target"] for entry in server.log("moved")[before:]}
+
+
+def targets(server: TestServer, flow: str) -> set[str]:
+    return {entry["target"] for entry in server.log(flow)}
+
+
 def test_a_blocked_path_refuses_and_an_unblocked_one_is_used_again(drivers: Drivers, server: TestServer) -> None:
     drivers.start("blocked", server, [{"get": "/ok", "every": "50ms"}, {"watch": "/watch-gone?v=0"}], options=QUICK)
     drivers.wait_for("blocked", lambda r: r.outcomes().get("200", 0) >= 3)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import resource
+from typing import Any
+
+import pytest
+
+from scaletest.core.errors import ResourceShortage
+from scaletest.load.capacity import check_descriptors, connections_per_user, driver_memory_bytes, source_addresses
+from scaletest.profile.schema import FlowSpec
+
+
+def flow(*steps: dict[str, Any]) -> FlowSpec:
+    return FlowSpec.model_validate({"agents": {"count": 1, "rollout": "1/s"}, "steps": list(steps)})
+
+
+def test_connections_of_an_agent_are_one_and_one_for_each_watch() -> None:
+    list_, watch, other = {"list": "pods"}, {"watch": "pods"}, {"watch": "nodes"}
+
+    assert [1, 2, 1, 3] == [
+        connections_per_user(spec) for spec in (flow(list_), flow(list_, watch), flow(watch), flow(list_, watch, other))
+    ]
+
+
+def test_a_shortage_says_how_many_agents_would_fit() -> None:
+    check_descriptors(wanted_connections=9_900, agents=4_950, per_agent=2, hard_limit=10_000)
+
+    with pytest.raises(ResourceShortage, match=r"only 10,000 files: 4,450 agents would fit") as caught:
+        check_descriptors(wanted_connections=11_000, agents=5_000, per_agent=2, hard_limit=10_000)
+    assert "ulimit -Hn 11100" in (caught.value.hint or "")
+
+
+def test_no_limit_is_no_shortage() -> None:
+    check_descriptors(wanted_connections=10**9, agents=10**9, per_agent=1, hard_limit=resource.RLIM_INFINITY)
+
+
+def test_one_address_serves_28_000_connections_and_only_loopback_is_spread() -> None:
+    loopback, far = ("https://127.0.0.1:6443",), ("https://api.example.org:443",)
+
+    assert () == source_addresses(loopback, 28_000)
+    assert ("127.0.1.1", "127.0.1.2") == source_addresses(loopback, 28_001)
+    assert () == source_addresses(far, 100_000)
+    assert () == source_addresses((*loopback, *far), 100_000)
+    many = source_addresses(loopback, 28_000 * 600)
+    assert 600 == len(set(many))
+
+
+def test_memory_grows_with_the_connections() -> None:
+    assert driver_memory_bytes(0) < driver_memory_bytes(7_000) < 600 * 2**20
