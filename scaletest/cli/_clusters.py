@@ -22,7 +22,7 @@ from scaletest.controlplane.identities import MASTERS
 from scaletest.controlplane.limits import default_limits, floor_bytes, nodes_that_fit
 from scaletest.controlplane.plan import Limits
 from scaletest.controlplane.ports import PORT_ROLES, PortRole
-from scaletest.controlplane.registry import ClusterRecord
+from scaletest.controlplane.record import ClusterRecord
 from scaletest.core.errors import ResourceShortage, UsageError
 from scaletest.core.processes import ProcessId
 from scaletest.core.units import format_bytes, format_count, format_duration
@@ -64,6 +64,7 @@ def up(request: UpRequest) -> None:
     explicit = parse_binary_flags(request.binaries)
     limits = default_limits(read_host())
     _refuse_if_too_large(fleet, limits)
+    registry.check_name(request.name)
     for cleaned in registry.clean_dead():
         _say(str(cleaned))
     binaries = locate_all(spec.kubernetes, spec.etcd, explicit=explicit, progress=TerminalProgress())

@@ -35,7 +35,7 @@ from scaletest.controlplane.kubeconfig import kubeconfig_text
 from scaletest.controlplane.logs import quote_log
 from scaletest.controlplane.plan import ClusterPlan, JournalTarget, Limits, launcher_log_path, supervisor_log_path
 from scaletest.controlplane.ports import PortRole
-from scaletest.controlplane.registry import ClusterRecord
+from scaletest.controlplane.record import ClusterRecord
 from scaletest.controlplane.state import ClusterState, EndReason
 from scaletest.core.access import ApiAccess, Credential
 from scaletest.core.errors import ClusterError

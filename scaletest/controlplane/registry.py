@@ -3,7 +3,7 @@
     CLUSTERS_DIR/
       .lock              held while a cluster is created or removed
       NAME/              0700
-        cluster.json     the record: who made it, ports, versions, heartbeat, labels (this module)
+        cluster.json     the record: who made it, ports, versions, heartbeat, labels (``record``)
         plan.json        what the supervisor was told; state.json: what it last wrote
         kwokctl.yaml, kwok/        configuration and work directory of kwokctl: data, keys, logs
         credentials/, kubeconfig   clients' certificates and tokens, for kubectl
@@ -16,7 +16,6 @@ dead, and the next command that starts a cluster ends what is left of it and rem
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import difflib
 import fcntl
 import json
@@ -25,7 +24,7 @@ import random
 import re
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -34,6 +33,7 @@ from scaletest.controlplane.cleaning import clean_dead_cluster
 from scaletest.controlplane.heartbeat import Heartbeat
 from scaletest.controlplane.plan import run_dir, write_private_json
 from scaletest.controlplane.ports import PortRole
+from scaletest.controlplane.record import ClusterRecord
 from scaletest.controlplane.state import ClusterState, read_state
 from scaletest.controlplane.supervisor.shim import read_pid
 from scaletest.core.errors import ClusterError, UsageError
@@ -44,6 +44,7 @@ __all__ = [
     "Cleaned",
     "ClusterRecord",
     "ClusterStatus",
+    "check_name",
     "clean_dead",
     "create",
     "end",
@@ -56,79 +57,12 @@ __all__ = [
 ]
 
 RECORD_NAME: Final = "cluster.json"
-RECORD_SCHEMA: Final = 1
 NAME_PATTERN: Final = r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?"
 LARGEST_PORT: Final = 65_535
 SUPERVISOR_GRACE_S: Final = 20.0
 """For a supervisor to end its cluster after SIGTERM; three roles with 2 s of grace each, and what SIGKILL takes."""
 
 ClusterStatus = Literal["starting", "ready", "ending", "ended", "dead"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterRecord:
-    """What is known of a cluster beside its processes."""
-
-    name: str
-    created_at: str
-    """UTC, ISO 8601."""
-    creator: ProcessId
-    """The process that makes it; while that lives the cluster is being set up, whatever else is missing."""
-    ports: dict[PortRole, int]
-    versions: dict[str, str]
-    """``kubernetes``, ``etcd``, ``kwok``."""
-    heartbeat: Heartbeat
-    limits: dict[str, dict[str, Any]] = field(default_factory=dict)
-    labels: dict[str, str] = field(default_factory=dict)
-    """Free text by key: what made the cluster, and for what."""
-    ready_s: float | None = None
-    """Seconds from the start to ready; None: not ready yet."""
-    given_up: bool = False
-    """Whether the start failed: what is left is there for its logs."""
-
-    @property
-    def in_the_making(self) -> bool:
-        """Whether the process that makes it is still at it."""
-        return self.ready_s is None and not self.given_up and self.creator.is_alive()
-
-    @property
-    def dir(self) -> Path:
-        """The cluster's directory."""
-        return clusters_dir() / self.name
-
-    @property
-    def servers(self) -> tuple[str, ...]:
-        """URLs of the API servers."""
-        return (f"https://{portlib.LOOPBACK}:{self.ports['kube-apiserver']}",)
-
-    @property
-    def etcd_endpoint(self) -> str:
-        """URL of etcd."""
-        return f"http://{portlib.LOOPBACK}:{self.ports['etcd']}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a JSON value."""
-        plain = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        return {
-            "schema_version": RECORD_SCHEMA,
-            **plain,
-            "creator": self.creator.to_json(),
-            "heartbeat": self.heartbeat.to_json(),
-            "servers": list(self.servers),
-            "etcd_endpoint": self.etcd_endpoint,
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> ClusterRecord:
-        """Read what ``to_json`` gave. Raises KeyError or TypeError for anything else."""
-        known = {item.name: data[item.name] for item in dataclasses.fields(cls)}
-        return cls(
-            **{
-                **known,
-                "creator": ProcessId.from_json(data["creator"]),
-                "heartbeat": Heartbeat.from_json(data["heartbeat"]),
-            }
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,14 +94,11 @@ def create(
         UsageError: a cluster of this name lives, or the name is none.
         ResourceShortage: a wanted port is taken.
     """
-    if not re.fullmatch(NAME_PATTERN, name):
-        msg = f"{name!r} cannot name a cluster"
-        raise UsageError(msg, hint="Use up to 63 lower-case letters, digits, dots and dashes.")
     root = _root()
     with _lock(root):
+        check_name(name)
         target = root / name
         if target.exists():
-            _refuse_if_alive(name, target)
             _clean(target)
         record = ClusterRecord(
             name=name,
@@ -185,6 +116,21 @@ def create(
         write_private_json(scratch / RECORD_NAME, record.to_json())
         scratch.rename(target)
     return record
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError unless a cluster of this name could be made now: to be asked before long work begins."""
+    if not re.fullmatch(NAME_PATTERN, name):
+        msg = f"{name!r} cannot name a cluster"
+        raise UsageError(msg, hint="Use up to 63 lower-case letters, digits, dots and dashes.")
+    path = clusters_dir() / name
+    if not _is_alive(path):
+        return
+    record = _read(path)
+    what = f"a cluster {name!r} is {_status(record, _state(path))}"
+    where = f" at {record.servers[0]}, made {record.created_at}" if record else ""
+    hint = f"Choose another name, use it with `--cluster {name}`, or end it: scaletest cluster down {name}"
+    raise UsageError(what + where, hint=hint)
 
 
 def save(record: ClusterRecord) -> None:
@@ -310,19 +256,6 @@ def _state(path: Path) -> ClusterState | None:
         return read_state(path)
     except (OSError, ValueError):
         return None
-
-
-def _refuse_if_alive(name: str, path: Path) -> None:
-    if not _is_alive(path):
-        return
-    record = _read(path)
-    what = f"a cluster {name!r} is {_status(record, _state(path))}"
-    where = f" at {record.servers[0]}, made {record.created_at}" if record else ""
-    msg = f"{what}{where}"
-    raise UsageError(
-        msg,
-        hint=f"Choose another name, use it with `--cluster {name}`, or end it: scaletest cluster down {name}",
-    )
 
 
 def _choose_ports(root: Path, wanted: Mapping[PortRole, int]) -> dict[PortRole, int]:

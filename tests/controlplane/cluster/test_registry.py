@@ -25,7 +25,7 @@ from scaletest.controlplane import registry
 from scaletest.controlplane.heartbeat import heartbeat_for
 from scaletest.controlplane.plan import Limits, run_dir
 from scaletest.controlplane.ports import PORT_ROLES, PortRole
-from scaletest.controlplane.registry import ClusterRecord
+from scaletest.controlplane.record import ClusterRecord
 from scaletest.controlplane.state import ClusterState, ComponentState, Enforcement, Status, write_state
 from scaletest.core.errors import ResourceShortage, UsageError
 from scaletest.core.paths import clusters_dir
