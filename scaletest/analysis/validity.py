@@ -42,6 +42,10 @@ STEAL_LIMIT_SHARE: Final = 0.10
 STEAL_WARNING_SHARE: Final = 0.02
 """CPU time that a hypervisor gave to others: latencies measure its scheduler then."""
 
+OTHERS_WARNING_SHARE: Final = 0.20
+"""Share of CPU time that processes outside the run may take before it is said. Not a reason to call a run invalid: the kernel's work
+for the run counts among it, and a machine with idle cores suffers little."""
+
 SKIPPED_LIMIT_SHARE: Final = 0.05
 """Share of the probes' requests that may go unsent because the prober itself was held up."""
 
@@ -74,7 +78,7 @@ class Check:
 
 def check_validity(state: RunState, profile: Mapping[str, Any], *, broken_lines: int = 0) -> list[Check]:
     """Return all checks that apply to a run; ``profile`` is that of ``run.json``."""
-    checks = [_journal(state, broken_lines), *_steal(state), *_probers(state)]
+    checks = [_journal(state, broken_lines), *_steal(state), *_others(state), *_probers(state)]
     if state.flows or state.flow_starts_s:
         checks += [*_alive(state), *_lag(state), *_cpu(state), *_unread(state), *_rollouts(state, profile)]
     return checks
@@ -105,6 +109,23 @@ def _steal(state: RunState) -> Iterator[Check]:
         remedy = "Run on a machine that does not share its cores." if grade is not Grade.GOOD else None
         said = f"{format_share(share)} of CPU time went to other guests (limit {format_share(STEAL_LIMIT_SHARE)})"
         yield Check("host steal", grade, said, remedy)
+
+
+def _others(state: RunState) -> Iterator[Check]:
+    span = state.measured
+    busy = state.host.cpu_share(span, "busy")
+    cores = state.host.cores
+    if math.isnan(busy) or not cores:
+        return
+    own_cores = [component.process.mean_cores(span) for component in state.components.values()]
+    share = max(0.0, busy - sum(item for item in own_cores if not math.isnan(item)) / cores)
+    said = f"{format_share(share)} of CPU time went to processes outside the run"
+    if share <= OTHERS_WARNING_SHARE:
+        yield Check("other processes", Grade.GOOD, said)
+        return
+    idle = format_share(state.host.cpu_share(span, "idle"))
+    remedy = "Latencies may be theirs: run on a machine with nothing else to do."
+    yield Check("other processes", Grade.WARNING, f"{said}, {idle} was idle", remedy)
 
 
 def _probers(state: RunState) -> Iterator[Check]:

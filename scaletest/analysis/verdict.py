@@ -136,7 +136,7 @@ def _cut_short(state: RunState) -> tuple[str | None, ExitCode]:
     code, said = _CUT_SHORT.get(state.end.status, (ExitCode.BUG, f"ended as {state.end.status!r}"))
     if state.end.exit_code in set(ExitCode):
         code = ExitCode(state.end.exit_code)
-    detail = f" ({state.end.reason})" if state.end.reason else ""
+    detail = f": {state.end.reason}" if state.end.reason else ""
     return f"{said} at {state.end.t_s:.1f} s{_in_phase(state)}{detail}", code
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 from scaletest.core.units import format_bytes, format_count, format_duration, format_share
 from scaletest.report import glyphs
 from scaletest.report.document import Document, FlowReport, PhaseReport, ProbeReport, StepReport
+from scaletest.report.story import first_line
 
 __all__ = ["SECTIONS", "Drawn", "Section"]
 
@@ -85,7 +86,7 @@ def _verdict(document: Document, _width: int) -> Iterator[Drawn]:
     objectives = {f"{item.objective}: {item.said}" for item in document.objectives}
     for reason in verdict.reasons:
         if reason not in objectives:
-            yield _line(reason, "yellow")
+            yield _line(first_line(reason), "yellow")
     if document.journal.growing:
         yield _line("the journal is being written to: the run may still be going on", "yellow")
     if document.journal.newer_lines:
@@ -102,13 +103,19 @@ def _objectives(document: Document, _width: int) -> Iterator[Drawn]:
     if not document.objectives:
         return
     yield _title("Objectives")
+    if not document.phases and not any(item.samples for item in document.objectives):
+        yield _line(f"none of {len(document.objectives)} was measured: the run ended before its first phase", "yellow")
+        return
     table = Table(box=None, pad_edge=False, padding=(0, 1), show_header=False)
     for column in ("", "mark", "objective", "said", "samples"):
         table.add_column(column, overflow="fold", width=0 if column == "" else None)
     for item in document.objectives:
         mark, style = (glyphs.GOOD, "green") if item.holds else (glyphs.BAD, "red")
+        said, _, why = item.said.partition(": ")
         samples = f"of {item.samples:,}" if item.samples else ""
-        table.add_row("", Text(mark, style), item.objective, Text(item.said, style), Text(samples, "dim"))
+        table.add_row("", Text(mark, style), item.objective, Text(said, style), Text(samples, "dim"))
+        if why:
+            table.add_row("", "", Text(why, "dim"))
     yield table
 
 
@@ -340,6 +347,8 @@ def _servers(document: Document, _width: int) -> Iterator[Drawn]:
 
 def _machine(document: Document, _width: int) -> Iterator[Drawn]:
     etcd, host, generator = document.etcd, document.host, document.generator
+    if not (etcd or generator or document.run.facts or host.available_min_bytes is not None):
+        return
     yield _title("Machine")
     if etcd is not None:
         disk = f"fsync p99 {_duration(etcd.fsync_p99_s)}, commit p99 {_duration(etcd.commit_p99_s)}"
@@ -371,8 +380,8 @@ def _validity(document: Document, _width: int) -> Iterator[Drawn]:
 
 
 def _footer(document: Document, _width: int) -> Iterator[Drawn]:
-    yield Text(f"Run directory  {document.run.directory}", style="dim")
-    yield Text(f"See again      scaletest report {document.run.directory}  (--format json)", style="dim")
+    yield Text(f"Run directory  {document.run.directory}", style="dim", overflow="fold")
+    yield Text(f"See again      scaletest report {document.run.directory}", style="dim", overflow="fold")
 
 
 SECTIONS: Final[tuple[Section, ...]] = (

@@ -12,7 +12,7 @@ from scaletest.core.journal import Record
 from scaletest.core.units import format_bytes, format_count, format_duration
 from scaletest.report.document import StoryLine
 
-__all__ = ["tell", "tell_event"]
+__all__ = ["first_line", "tell", "tell_event"]
 
 Level = Literal["info", "good", "warning", "bad"]
 Told = tuple[Level, str]
@@ -61,7 +61,7 @@ def _phase(state: RunState, event: Event) -> Told | None:
 
 
 def _run_end(fields: dict[str, Any]) -> Told | None:
-    status, reason = str(fields.get("status")), fields.get("reason")
+    status, reason = str(fields.get("status")), first_line(fields.get("reason"))
     level: Level = "info" if status == "finished" else "bad"
     return level, f"run {status.replace('_', ' ')}{f': {reason}' if reason else ''}"
 
@@ -79,7 +79,7 @@ def _action_end(fields: dict[str, Any]) -> Told | None:
     took = _duration(fields.get("duration_s"))
     if fields.get("ok"):
         return "good", f"action {fields.get('action')} done in {took}: {_detail(fields.get('detail'))}".rstrip(": ")
-    return "bad", f"action {fields.get('action')} failed after {took}: {fields.get('error')}"
+    return "bad", f"action {fields.get('action')} failed after {took}: {first_line(fields.get('error'))}"
 
 
 def _component_start(fields: dict[str, Any]) -> Told | None:
@@ -119,7 +119,7 @@ def _driver_end(fields: dict[str, Any]) -> Told | None:
 
 
 def _note(fields: dict[str, Any]) -> Told | None:
-    return ("warning" if fields.get("level") == "warning" else "info"), str(fields.get("text"))
+    return ("warning" if fields.get("level") == "warning" else "info"), first_line(fields.get("text"))
 
 
 _TELLERS: Final[dict[str, Callable[[dict[str, Any]], Told | None]]] = {
@@ -175,6 +175,12 @@ def _not_ready(state: RunState) -> Iterator[StoryLine]:
                 until = f"until {after.sent_s:.1f} s" if after else "to the end"
                 text = f"{probe}: {worst.not_ready:,} of {worst.total:,} nodes not Ready at worst, {until}"
                 yield StoryLine(t_s=spell[0].sent_s, level="warning", text=text)
+
+
+def first_line(text: Any) -> str:
+    """Return the first line of a message; what follows (the end of a log) is in the journal."""
+    first, _, rest = str(text or "").strip().partition("\n")
+    return first.removesuffix(":") if rest else first
 
 
 def _duration(seconds: Any) -> str:

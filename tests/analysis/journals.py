@@ -190,7 +190,7 @@ def second_of_small_run(t: float, *, down: bool) -> list[Record]:
         processes["kube_apiserver"] = (101 if not after else 111, memory, cpu)
     started = max(0, min(50, int(10 * (t - 17))))
     records = [
-        host(t, 12 * GIB - memory, busy=1.1 * t, idle=0.88 * t, steal=0.005 * t),
+        host(t, 12 * GIB - memory, busy=0.9 * t, idle=1.09 * t, steal=0.005 * t),
         process(t, **processes),
         probe(t - 0.9, 0.02 + 0.002 * (t - 7)) if not down else probe(t - 0.9, 0.001, outcome="refused"),
         probe(t - 0.8, 0.03, identity="admin")

@@ -9,7 +9,7 @@ import pytest
 from scaletest.analysis.state import RunState
 from scaletest.analysis.validity import Check, Grade, check_validity
 from scaletest.core.journal import Record
-from tests.analysis.journals import driver, flow, host, probe, record, small_run
+from tests.analysis.journals import driver, flow, host, probe, process, record, small_run
 
 PROFILE: dict[str, Any] = {"flows": {"agents": {"agents": {"count": 100, "rollout": "10/s"}}}}
 
@@ -39,7 +39,7 @@ def test_a_healthy_run_passes_every_check() -> None:
 
     assert [item.grade for item in checks] == [Grade.GOOD] * len(checks)
     assert {item.name for item in checks} == {
-        "journal", "host steal", "probes", "driver", "event-loop lag", "driver CPU", "unread answers", "rollout of agents",
+        "journal", "host steal", "other processes", "probes", "driver", "event-loop lag", "driver CPU", "unread answers", "rollout of agents",
     }  # fmt: skip
 
 
@@ -183,6 +183,15 @@ def test_stolen_cpu(steal: float, grade: Grade) -> None:
     hosts = [host(float(t), busy=(1 - steal) * t, idle=float(t), steal=2 * steal * t) for t in range(10)]
 
     assert grade == find("host steal", run(*hosts)).grade
+
+
+@pytest.mark.parametrize(("own_cores", "grade"), [(1.4, Grade.GOOD), (0.8, Grade.WARNING)])
+def test_cpu_taken_by_others_is_said(own_cores: float, grade: Grade) -> None:
+    """Two cores, of which 1.6 are busy."""
+    hosts = [host(float(t), busy=1.6 * t, idle=0.4 * t) for t in range(10)]
+    processes = [process(float(t), etcd=(1, 1, own_cores * t)) for t in range(10)]
+
+    assert grade == find("other processes", run(*hosts, *processes)).grade
 
 
 @pytest.mark.parametrize(("broken", "grade"), [(0, Grade.GOOD), (1, Grade.WARNING), (20, Grade.BAD)])

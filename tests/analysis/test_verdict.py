@@ -83,7 +83,7 @@ def test_an_interrupted_run_names_the_phase_that_was_cut() -> None:
         ]
     )
 
-    assert judge(profile(GOOD), state).reasons[0] == "interrupted at 6.0 s in phase load (SIGINT)"
+    assert judge(profile(GOOD), state).reasons[0] == "interrupted at 6.0 s in phase load: SIGINT"
 
 
 def test_all_reasons_are_given_the_deciding_one_first() -> None:

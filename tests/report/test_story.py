@@ -32,7 +32,8 @@ from tests.analysis.journals import GIB, MIB, flow, nodes, probe, record
         ("component.backoff", {"component": "etcd", "wait_s": 20.0}, "warning", "etcd restarts in 20.0 s (back-off)"),
         ("host.guard", {"available_bytes": 100 * MIB, "floor_bytes": GIB}, "bad", "host guard: 100 MiB of memory available, floor 1.00 GiB"),
         ("driver.end", {"reason": "signal"}, "info", "load driver ended: signal"),
-        ("note", {"level": "warning", "text": "look"}, "warning", "look"),
+        ("note", {"level": "warning", "text": "look:"}, "warning", "look:"),
+        ("run.end", {"status": "error", "reason": "etcd died; its log:\n{...}\n{...}"}, "bad", "run error: etcd died; its log"),
     ],
 )  # fmt: skip
 def test_what_an_event_says(kind: str, fields: dict[str, Any], level: str, text: str) -> None:
