@@ -37,6 +37,16 @@ def bucket_bounds(index: int) -> tuple[int, int]:
     return low, low + (1 << shift) - 1
 
 
+def _check_buckets(deltas: list[object], counts: list[object]) -> None:
+    # The first index may be 0; from then on each is higher than the one before.
+    if not all(type(delta) is int and delta >= (position > 0) for position, delta in enumerate(deltas)):
+        msg = "not a histogram: 'd' must hold rising bucket indices"
+        raise ValueError(msg)
+    if not all(type(count) is int and count > 0 for count in counts):
+        msg = "not a histogram: 'c' must hold counts of at least 1"
+        raise ValueError(msg)
+
+
 class Histogram:
     """Counts of values by bucket, with exact count, sum, minimum and maximum."""
 
@@ -136,6 +146,10 @@ class Histogram:
             raise ValueError(msg)
         if not isinstance(total, int) or not isinstance(minimum, int | None) or not isinstance(maximum, int | None):
             msg = "not a histogram: 'sum', 'min' and 'max' must be integers"
+            raise ValueError(msg)
+        _check_buckets(deltas, counts)
+        if (minimum is None or maximum is None) == bool(counts):
+            msg = "not a histogram: it has a minimum and a maximum exactly if it has values"
             raise ValueError(msg)
         histogram = cls()
         index = 0

@@ -12,6 +12,7 @@ A reader skips lines that it cannot parse (a write cut short by a full disk) and
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -73,7 +74,9 @@ class JournalFile(Journal):
     def append(self, kind: str, /, **fields: Any) -> Record:
         """Append one record in a single write; a failed or short write is counted in ``lost_records``."""
         record = _record(kind, self.src, self.clock_origin_s, fields)
-        line = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+        text = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+        # An argument or path that is not UTF-8 holds lone surrogates; written as \udcXX they are JSON's own escape.
+        line = text.encode(errors="backslashreplace") + b"\n"
         if self._torn:
             line = b"\n" + line
         try:
@@ -95,6 +98,10 @@ class JournalFile(Journal):
 
 def _record(kind: str, src: str, clock_origin_s: float, fields: dict[str, Any]) -> Record:
     return {"v": SCHEMA_VERSION, "t": round(time.monotonic() - clock_origin_s, 4), "kind": kind, "src": src, **fields}
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 class JournalReader:
@@ -136,10 +143,9 @@ class JournalReader:
             return None
         try:
             record = json.loads(line)
-        except ValueError:
-            self.broken_lines += 1
-            return None
-        if not isinstance(record, dict) or "kind" not in record or not isinstance(record.get("t"), int | float):
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict) or not isinstance(record.get("kind"), str) or not _is_time(record.get("t")):
             self.broken_lines += 1
             return None
         version = record.get("v")

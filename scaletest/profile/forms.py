@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
@@ -29,6 +29,7 @@ __all__ = [
     "LabelValue",
     "Name",
     "ObjectBytes",
+    "OnlyTrue",
     "PodBytes",
     "PositiveDurationS",
     "PositiveRatePerS",
@@ -100,6 +101,14 @@ def _quantity(value: object) -> object:
     is_text = isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}(\.[0-9]+)?(m|k|[MGTPE]|[KMGTPE]i)?", value)
     if not (is_count or is_text):
         msg = f"{value!r} is not a quantity: write 8, 500m or 64Gi"
+        raise ValueError(msg)
+    return value
+
+
+def _only_true(value: object) -> object:
+    # Literal[True] alone takes 1 for True.
+    if value is not True:
+        msg = "must be true, or left out"
         raise ValueError(msg)
     return value
 
@@ -179,4 +188,5 @@ LabelValue = Annotated[
     Form("text"),
 ]
 Quantity = Annotated[str | int, BeforeValidator(_quantity), Form("quantity (`8`, `500m`, `64Gi`)")]
+OnlyTrue = Annotated[Literal[True], BeforeValidator(_only_true), Form("`true`")]
 Condition = Annotated[str, AfterValidator(_objective), Form("objective")]

@@ -126,8 +126,6 @@ def _scalar_text(shape: Shape) -> str:
     if shape.form is not None:
         return shape.form
     words = {bool: "`true` or `false`", int: "whole number", float: "number", str: "text"}
-    if shape.choices == ("True",):
-        return "`true`"
     choices = [f"`{choice}`" for choice in shape.choices or ()]
     kinds = [words[kind] for kind in (str, int, float, bool) if kind in shape.scalars and not (kind is str and choices)]
     return " or ".join([", ".join(choices), *kinds] if choices else kinds)

@@ -24,6 +24,7 @@ from scaletest.profile.forms import (
     LabelValue,
     Name,
     ObjectBytes,
+    OnlyTrue,
     PodBytes,
     PositiveDurationS,
     PositiveRatePerS,
@@ -355,7 +356,7 @@ class ProbeSpec(Model):
     """A small periodic measurement from the outside: exactly one of ``get``, ``nodeReadiness``."""
 
     get: str | None = Field(None, description="Resource or `/path` that operators ask for.")
-    node_readiness: Literal[True] | None = Field(None, description="Count Ready nodes (system:masters, table form).")
+    node_readiness: OnlyTrue | None = Field(None, description="Count Ready nodes (system:masters, table form).")
     namespace: KubeName | None = Field(None, description="Namespace of the resource.")
     every_s: PositiveDurationS = Field(1.0, alias="every", description="Period.")
     timeout_s: PositiveDurationS = Field(

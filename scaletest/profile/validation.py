@@ -97,7 +97,7 @@ def _expected(details: ErrorDetails) -> str:
     if form is None:
         return details["msg"].removeprefix("Input should be ")
     context = {key: f"{value:,}" if isinstance(value, int) else value for key, value in details.get("ctx", {}).items()}
-    return form.format(**context).replace("True", "true")
+    return form.format(**context)
 
 
 def _hint(value: Any, expected: list[str]) -> str | None:

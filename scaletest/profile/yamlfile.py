@@ -36,7 +36,7 @@ _SCALARS: Final[tuple[tuple[str, re.Pattern[str], list[str]], ...]] = (
     ("bool", re.compile(r"(?:true|false)\Z"), ["t", "f"]),
     # Up to 18 digits: a longer number would not survive as one in JSON, and none is meant.
     ("int", re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})\Z"), list("-+0123456789")),
-    ("float", re.compile(r"(?:[-+]?[0-9]{1,18}\.[0-9]{0,40}|\.[0-9]{1,40})\Z"), list("-+.0123456789")),
+    ("float", re.compile(r"(?:[-+]?[0-9]{1,18}\.[0-9]*|\.[0-9]+)\Z"), list("-+.0123456789")),
 )
 
 

@@ -85,7 +85,7 @@ def step(**keys: Any) -> dict[str, Any]:
         (small(objectives=[5]), "objectives.0: must be a mapping, not 5"),
         (small(slo={"x": "soon"}), "slo.x: 'soon' is not an objective"),
         (small(probes={"p": {}}), "probes.p: a probe has exactly one of get, nodeReadiness"),
-        (small(probes={"p": {"nodeReadiness": False}}), "probes.p.nodeReadiness: must be true, not false"),
+        (small(probes={"p": {"nodeReadiness": False}}), "probes.p.nodeReadiness: must be true, or left out"),
         (small(probes={"p": {"nodeReadiness": True, "namespace": "x"}}), "probes.p: nodeReadiness asks for all nodes"),
         (small(probes={"p": {"get": "pods", "identities": ["node"]}}), "probes.p.identities: a probe cannot be a node"),
         (small(probes={"p": {"get": "pods", "identities": ["admin", "admin"]}}), "probes.p.identities: the identities must differ"),
