@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -112,7 +112,7 @@ class LocalEngines:
             "facts": {
                 "Heartbeats": str(cluster.heartbeat),
                 "Cluster": f"kept cluster {cluster.name}" if self._options.cluster else "made for this run",
-                **{f"Binary of {name}": text for name, text in origin.items()},
+                "Binaries": "; ".join(f"{text}: {', '.join(names)}" for text, names in _by_origin(origin)),
             },
         }
 
@@ -296,9 +296,9 @@ class LocalEngines:
             await asyncio.sleep(_WATCH_EVERY_S)
 
     async def _watch_driver(self, driver: LocustDriver, lost: Lost) -> None:
-        exit_ = await asyncio.shield(driver.exited)
-        if not self._stop.is_set():
-            lost("driver_lost", str(exit_))
+        end = await asyncio.shield(driver.exited)
+        if not end.expected:
+            lost("driver_lost", str(end))
 
 
 _WHY_LOST: Final = {
@@ -307,6 +307,13 @@ _WHY_LOST: Final = {
     "owner_gone": "its owner went away",
     "signal": "its supervisor was told to end by a signal",
 }
+
+
+def _by_origin(origin: Mapping[str, str]) -> list[tuple[str, list[str]]]:
+    grouped: dict[str, list[str]] = {}
+    for component, text in origin.items():
+        grouped.setdefault(text, []).append(component)
+    return list(grouped.items())
 
 
 def _discard(_record: Record) -> None:

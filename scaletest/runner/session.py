@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -129,7 +130,9 @@ class _Session:
         self._note_facts()
         end = self.cut.why or _end_of(failure)
         exit_code = int(failure.exit_code) if isinstance(failure, ScaletestError) else None
-        self.journal.append("run.end", status=end.status, reason=end.reason, exit_code=exit_code)
+        self.journal.append(
+            "run.end", status=end.status, reason=end.reason, exit_code=exit_code, lost_records=self.journal.lost_records
+        )
         follower.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await follower
@@ -161,9 +164,12 @@ class _Session:
 
     async def _wait_for_end(self, phase: Phase) -> str:
         until = None if phase.until is None else parse_objective(phase.until)
-        deadline_s = time.monotonic() + phase.longest_s
+        began_s = time.monotonic()
+        deadline_s = began_s + phase.longest_s
+        # A condition looks at this phase alone: what an earlier one has seen must not end it.
+        span = (began_s - self.info.clock_origin_s, math.inf)
         while (left_s := deadline_s - time.monotonic()) > 0:
-            if until is not None and holds(until, self.state):
+            if until is not None and holds(until, self.state, span):
                 return "condition"
             await asyncio.sleep(min(left_s, _FOLLOW_EVERY_S))
         return "time" if until is None else "at_most"

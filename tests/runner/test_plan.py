@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from scaletest.controlplane.host import Host
 from scaletest.core.errors import ExitCode, ResourceShortage
 from scaletest.profile.loading import load_profile
-from scaletest.runner.plan import make_plan, refuse_if_too_large
+from scaletest.runner.plan import RunPlan, make_plan, refuse_if_too_large
 
 GIB = 1 << 30
 LAPTOP = Host(8 * GIB, 4.0)
 SERVER = Host(256 * GIB, 64.0)
 
 
-def plan_for(host: Host, *overrides: str):
+def plan_for(host: Host, *overrides: str) -> RunPlan:
     return make_plan(load_profile("smoke", list(overrides)).profile, host)
 
 
