@@ -27,6 +27,8 @@ def clean_dead_cluster(cluster_dir: Path) -> list[str]:
     state = read_state(cluster_dir)
     if state is None or not is_dead_cluster(cluster_dir):
         return []
+    found = cgroups.find_groups(cgroups.group_name(state.name, state.supervisor.pid))
+    state.groups += [str(group) for group in found if str(group) not in state.groups]
     done = _end_processes(state)
     done += _remove(state)
     state.groups = [group for group in state.groups if Path(group).exists()]

@@ -15,6 +15,7 @@ Paths are taken below ``root`` (``/`` in real life), so that tests can bring a t
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,15 +25,26 @@ from typing import Final, Literal
 
 from scaletest.controlplane.plan import Limits
 
-__all__ = ["Groups", "GroupsUnavailable", "Hierarchy", "locate_hierarchies", "make_groups", "remove_groups"]
+__all__ = [
+    "Groups",
+    "GroupsUnavailable",
+    "Hierarchy",
+    "find_groups",
+    "group_name",
+    "locate_hierarchies",
+    "make_groups",
+    "remove_groups",
+]
 
 Version = Literal["cgroup_v1", "cgroup_v2"]
 _Limiter = Callable[[Path, Limits], None]
 
 _CPU_PERIOD_US: Final = 100_000
-_CLUSTER_SHARES_V1: Final = 512
+_CLUSTER_SHARES_PER_CORE_V1: Final = 512
 _CLUSTER_WEIGHT_V2: Final = 50
-"""Half of the default of 1,024 and 100: on a host that is busy, what measures goes before what is measured."""
+"""Half of the usual: on a host that is busy, what measures goes before what is measured. In version 1, processes next to the
+group weigh 1,024 each, and the group's shares are spread over the cores on which it runs; in version 2 its neighbours
+are groups, which weigh 100."""
 
 UNLIMITED_V1_BYTES: Final = 1 << 60
 """Version 1 writes "no limit" as the largest multiple of a page below 2^63."""
@@ -156,11 +168,30 @@ def make_groups(name: str, limits: Mapping[str, Limits], *, root: Path = Path("/
     if cpu is not None and cpu.version == "cgroup_v1":
         try:
             groups.cpu = _make_v1(cpu, name, limits, _limit_cpu_v1)
-            (groups.cpu / "cpu.shares").write_text(str(_CLUSTER_SHARES_V1), encoding="ascii")
+            (groups.cpu / "cpu.shares").write_text(
+                str(_CLUSTER_SHARES_PER_CORE_V1 * (os.cpu_count() or 1)), encoding="ascii"
+            )
             groups.cpu_by = "cgroup_v1"
         except (GroupsUnavailable, OSError):
             groups.cpu = None
     return groups
+
+
+def group_name(cluster: str, supervisor_pid: int) -> str:
+    """Return the name of a cluster's group; the pid keeps clusters of one name in several state directories apart."""
+    return f"scaletest-{cluster}-{supervisor_pid}"
+
+
+def find_groups(name: str, *, root: Path = Path("/")) -> list[Path]:
+    """Search for a cluster's groups, children before parents: where their supervisor was killed while it made them."""
+    try:
+        mounts = {hierarchy.mount for hierarchy in locate_hierarchies(root).values()}
+    except OSError:
+        return []
+    found = [Path(path) for mount in mounts for path, _, _ in os.walk(mount) if Path(path).name == name]
+    return [
+        directory for parent in found for directory in [*(path for path in parent.iterdir() if path.is_dir()), parent]
+    ]
 
 
 def pids_in(directories: Iterable[Path]) -> set[int]:

@@ -138,7 +138,7 @@ class Supervisor:
     def _make_groups(self) -> cgroups.Groups | None:
         if self.plan.limit_by == "watchdog":
             return None
-        name = f"scaletest-{self.plan.name}-{os.getpid()}"
+        name = cgroups.group_name(self.plan.name, os.getpid())
         try:
             groups = cgroups.make_groups(name, {plan.name: plan.limits for plan in self.plan.components})
         except cgroups.GroupsUnavailable as error:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from scaletest.controlplane.supervisor.cgroups import (
     GroupsUnavailable,
     Hierarchy,
     cpu_quota_cores,
+    find_groups,
+    group_name,
     locate_hierarchies,
     make_groups,
     pids_in,
@@ -125,7 +128,7 @@ def test_version_1_limits_memory_with_swap_and_cpu_in_two_hierarchies(fake: Fake
     assert fake.read(f"{memory}/etcd/memory.limit_in_bytes") == str(512 << 20)
     assert fake.read(f"{memory}/etcd/memory.memsw.limit_in_bytes") == str(512 << 20)
     assert fake.read(f"{cpu}/kube-apiserver/cpu.cfs_quota_us") == "170000"
-    assert fake.read(f"{cpu}/cpu.shares") == "512"
+    assert fake.read(f"{cpu}/cpu.shares") == str(512 * (os.cpu_count() or 1))
     assert groups.procs_files("etcd") == [
         fake.root / memory / "etcd/cgroup.procs",
         fake.root / cpu / "etcd/cgroup.procs",
@@ -194,6 +197,16 @@ def test_processes_of_groups_are_found_and_groups_that_are_gone_have_none(tmp_pa
     (tmp_path / "cgroup.procs").write_text("12\n34\n")
 
     assert pids_in([tmp_path, tmp_path / "gone"]) == {12, 34}
+
+
+def test_groups_are_found_by_name_children_first(fake: FakeRoot) -> None:
+    unified(fake)
+    name = group_name("demo", 77)
+    parent = fake.root / "sys/fs/cgroup/user.slice" / name
+    (parent / "etcd").mkdir(parents=True)
+    (fake.root / "sys/fs/cgroup" / group_name("demo", 78)).mkdir()
+
+    assert find_groups(name, root=fake.root) == [parent / "etcd", parent]
 
 
 def test_groups_that_cannot_be_removed_are_returned(tmp_path: Path) -> None:

@@ -179,7 +179,8 @@ class ToyCluster:
             return []
         left = [f"process {process.pid}" for process in marked_processes(state.supervisor)]
         left += [f"process {pid}" for pid in cgroups.pids_in([Path(group) for group in state.groups])]
-        left += [f"group {group}" for group in state.groups if Path(group).exists()]
+        groups = cgroups.find_groups(cgroups.group_name(state.name, state.supervisor.pid))
+        left += [f"group {group}" for group in groups]
         return left
 
 
