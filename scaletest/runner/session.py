@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.analysis.evaluate import holds, measure
+from scaletest.analysis.series import Span
 from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import Verdict, judge
 from scaletest.core.errors import ScaletestError
@@ -147,7 +148,8 @@ class _Session:
             await self._stop_flow(flow)
 
     async def _phase(self, phase: Phase) -> None:
-        self.journal.append("phase.start", phase=phase.name)
+        # A condition looks at this phase alone: what an earlier one has seen must not end it.
+        span = (self.journal.append("phase.start", phase=phase.name)["t"], math.inf)
         reason = "cut"
         try:
             for flow in phase.stop:
@@ -158,16 +160,13 @@ class _Session:
                 target = await self.engines.start_flow(flow)
                 self.running.add(flow)
                 self.journal.append("flow.start", flow=flow, target=target)
-            reason = await self._wait_for_end(phase)
+            reason = await self._wait_for_end(phase, span)
         finally:
             self.journal.append("phase.end", phase=phase.name, reason=reason)
 
-    async def _wait_for_end(self, phase: Phase) -> str:
+    async def _wait_for_end(self, phase: Phase, span: Span) -> str:
         until = None if phase.until is None else parse_objective(phase.until)
-        began_s = time.monotonic()
-        deadline_s = began_s + phase.longest_s
-        # A condition looks at this phase alone: what an earlier one has seen must not end it.
-        span = (began_s - self.info.clock_origin_s, math.inf)
+        deadline_s = time.monotonic() + phase.longest_s
         while (left_s := deadline_s - time.monotonic()) > 0:
             if until is not None and holds(until, self.state, span):
                 return "condition"

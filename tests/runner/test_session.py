@@ -131,7 +131,7 @@ def test_a_signal_while_engines_start_still_stops_them(scenario: Scenario) -> No
 
 
 @pytest.mark.parametrize(
-    ("status", "code"), [("host_guard", ExitCode.ENVIRONMENT), ("cluster_lost", ExitCode.ENVIRONMENT)]
+    ("status", "code"), [(status, ExitCode.ENVIRONMENT) for status in ("host_guard", "cluster_lost", "driver_lost")]
 )
 def test_what_is_lost_cuts_the_run(scenario: Scenario, status: str, code: ExitCode) -> None:
     async def lose(_journal: JournalFile, lost: Lost) -> None:
@@ -141,16 +141,6 @@ def test_what_is_lost_cuts_the_run(scenario: Scenario, status: str, code: ExitCo
     scenario.engines.script["start_flow load"] = lose
     assert code is scenario.run().verdict.exit_code
     assert (status, "gone") == scenario.end()
-
-
-def test_a_lost_driver_makes_the_run_invalid(scenario: Scenario) -> None:
-    async def lose(journal: JournalFile, lost: Lost) -> None:
-        await _host(journal)
-        lost("driver_lost", "the load driver ended by signal 9")
-        await asyncio.sleep(30)
-
-    scenario.engines.script["start_flow load"] = lose
-    assert ExitCode.INVALID is scenario.run().verdict.exit_code
 
 
 def test_an_abort_objective_that_does_not_hold_ends_the_run_as_failed(scenario: Scenario) -> None:
