@@ -26,7 +26,7 @@ from scaletest.profile.places import Path, dotted
 __all__ = ["LARGEST_FILE_BYTES", "Document", "parse_text", "read_text", "resolve_scalar"]
 
 LARGEST_FILE_BYTES: Final = 256 * 1024
-"""PyYAML reads about 100 KB a second; the largest profile that a person writes is far smaller."""
+"""PyYAML reads 160 KB in a second of CPU time; the largest profile that a person writes is far smaller."""
 _MOST_VALUES: Final = 50_000
 """Aliases included: nine levels of nine aliases would make a thousand million values of one line each."""
 
