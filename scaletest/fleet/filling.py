@@ -14,30 +14,30 @@ from scaletest.fleet.family import SERVER_MADE, Family, Values
 from scaletest.fleet.fields import Json, differences, expected_copy
 from scaletest.fleet.sample import Sample, read_templates
 
-__all__ = ["CONNECTIONS", "create_family", "stamp_family"]
+__all__ = ["CONNECTIONS", "check_copy", "create_family", "stamp_family"]
 
 CONNECTIONS: Final = 32
 """Requests at once through the API: 32 connections created 7,000 nodes in 17 s; the server has 200 seats for them."""
 
 
-async def stamp_family(store: EtcdStore, api: ApiClient, sample: Sample, on_done: Callable[[int], None]) -> None:
-    """Write all other objects of a family as copies of its sample, and compare the first and the last through the API.
+async def stamp_family(store: EtcdStore, sample: Sample, on_done: Callable[[int], None]) -> list[Values]:
+    """Write all other objects of a family as copies of its sample; return the first's and the last's values.
 
-    ``on_done`` gets the number of objects written by each transaction. Raises ClusterError when a key exists
-    already, or a copy is not what the sample with its own values would be.
+    ``on_done`` gets the number of objects written by each transaction. Raises ClusterError when the sample cannot be
+    copied, or a key exists already.
     """
     family = sample.family
     templates = await read_templates(store, sample)
     if family.expires:
         # Written again without its lease, so that it stays as long as its copies.
         await store.write(Put(family.main.key(sample.values).encode(), templates[0].raw))
-    checked: list[Values] = []
+    to_check: list[Values] = []
 
     def groups() -> Iterator[tuple[Put, ...]]:
         for number in range(1, family.count):
             values = family.values(number)
             if number in {1, family.count - 1}:
-                checked.append(values)
+                to_check.append(values)
             yield tuple(
                 Put(part.key(values).encode(), template.stamp(values))
                 for part, template in zip(family.parts, templates, strict=True)
@@ -45,11 +45,11 @@ async def stamp_family(store: EtcdStore, api: ApiClient, sample: Sample, on_done
 
     parts = len(family.parts)
     await store.create_all(batches(groups()), lambda puts: on_done(puts // parts))
-    for values in checked:
-        await _check(store, api, sample, values)
+    return to_check
 
 
-async def _check(store: EtcdStore, api: ApiClient, sample: Sample, values: Values) -> None:
+async def check_copy(store: EtcdStore, api: ApiClient, sample: Sample, values: Values) -> None:
+    """Compare a copy, as the API shows it, with its sample. Raises ClusterError naming the fields that differ."""
     for part, obj in zip(sample.family.parts, sample.objects, strict=True):
         # As it was when it was written: KWOK and the controller-manager may have gone on from there.
         revision = await store.created_at(part.key(values))

@@ -18,8 +18,8 @@ from scaletest.fleet.addresses import stride_for
 from scaletest.fleet.apiclient import ApiClient, ApiError
 from scaletest.fleet.concurrency import gather_all
 from scaletest.fleet.etcdstore import EtcdStore
-from scaletest.fleet.family import Family
-from scaletest.fleet.filling import CONNECTIONS, create_family, stamp_family
+from scaletest.fleet.family import Family, Values
+from scaletest.fleet.filling import CONNECTIONS, check_copy, create_family, stamp_family
 from scaletest.fleet.names import node_name
 from scaletest.fleet.nodes import PoolPlan, node_family, pod_family
 from scaletest.fleet.objects import WIDGET_CRD, Backends, namespace_family, object_families, service_family
@@ -175,16 +175,23 @@ async def _fill(state: FleetState, stages: Sequence[Sequence[Family]], on_progre
         samples: list[Sample] = []
         for stage in stages:
             samples.extend(await _samples(state, api, stage))
-        for sample in samples:
-            family = sample.family
-            on_done = _counter(family.title, family.count, on_progress, done=1)
-            if store is not None:
-                await stamp_family(store, api, sample, on_done)
-            else:
-                await create_family(api, sample, on_done)
-            state.counts.update({part.kind.name: family.count for part in family.parts})
-        if store is None:
+        if store is not None:
+            await _stamp(api, store, samples, on_progress)
+        else:
+            for sample in samples:
+                await create_family(api, sample, _counter_of(sample.family, on_progress))
             await wait_pods_running(api, _API_RUNNING_TIMEOUT_S)
+        for sample in samples:
+            state.counts.update({part.kind.name: sample.family.count for part in sample.family.parts})
+
+
+async def _stamp(api: ApiClient, store: EtcdStore, samples: Sequence[Sample], on_progress: Progress) -> None:
+    checks: list[tuple[Sample, Values]] = []
+    for sample in samples:
+        values = await stamp_family(store, sample, _counter_of(sample.family, on_progress))
+        checks.extend((sample, found) for found in values)
+    # At the end: the API server's caches have caught up with the first families by then.
+    await gather_all([check_copy(store, api, sample, values) for sample, values in checks])
 
 
 @asynccontextmanager
@@ -238,6 +245,10 @@ def _counter(title: str, total: int, on_progress: Progress, *, done: int = 0) ->
         on_progress(title, done, total)
 
     return count
+
+
+def _counter_of(family: Family, on_progress: Progress) -> Callable[[int], None]:
+    return _counter(family.title, family.count, on_progress, done=1)
 
 
 def _index_of(name: str) -> int:
