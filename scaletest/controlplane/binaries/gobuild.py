@@ -116,10 +116,11 @@ class GoModuleSource:
     def _build(self, want: Wanted, module: _Module, progress: Progress) -> Miss | None:
         work = self._cache.work_dir(want)
         _check_space(want.family, (work, *module.go.caches))
-        for leftover in ("go.mod", "go.sum", "build.log"):
-            (work / leftover).unlink(missing_ok=True)
+        for name in ("go.mod", "go.sum", "build.log"):
+            (work / name).unlink(missing_ok=True)
         out = work / "out"
-        shutil.rmtree(out, ignore_errors=True)
+        for leftover in (out, *work.glob("go-build*")):
+            shutil.rmtree(leftover, ignore_errors=True)
         (work / "go.mod").write_text(scratch_go_mod(module.go_mod, want.version), encoding="utf-8")
         progress.note(
             f"{want.family.title} {want.version}: building from {want.family.module}@v{want.version} "

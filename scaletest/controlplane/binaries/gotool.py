@@ -93,10 +93,12 @@ class GoTool:
 
     def run(self, directory: Path, log: Path, on_line: Callable[[str], None], *arguments: str) -> None:
         """Run a long command, its output line by line into ``log`` and to ``on_line``. Raises GoCommandFailed."""
+        # Not in /tmp: it is often small, and what a killed build leaves there nobody would remove.
+        settings = {"GOTMPDIR": str(directory)}
         tail: deque[str] = deque(maxlen=_TAIL_LINES)
         with log.open("a", encoding="utf-8") as log_file:
             print(f"$ go {' '.join(arguments)}", file=log_file, flush=True)
-            with self._child(directory, arguments, stderr=subprocess.STDOUT) as child:
+            with self._child(directory, arguments, stderr=subprocess.STDOUT, **settings) as child:
                 assert child.stdout is not None
                 for line in child.stdout:
                     log_file.write(line)
@@ -108,11 +110,13 @@ class GoTool:
             raise GoCommandFailed(arguments, child.returncode, list(tail))
 
     @contextlib.contextmanager
-    def _child(self, directory: Path, arguments: tuple[str, ...], *, stderr: int) -> Iterator[subprocess.Popen[str]]:
+    def _child(
+        self, directory: Path, arguments: tuple[str, ...], *, stderr: int, **settings: str
+    ) -> Iterator[subprocess.Popen[str]]:
         child = subprocess.Popen(
             [self.program, *arguments],
             cwd=directory,
-            env=dict(self.environ),
+            env={**self.environ, **settings},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
