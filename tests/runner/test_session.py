@@ -32,7 +32,7 @@ objectives:
 
 
 def flow_record(started: int) -> dict[str, Any]:
-    return {"flow": "load", "interval_s": 0.001, "target": 2, "started": started, "connected": 0, "steps": {}}
+    return {"flow": "load", "interval_s": 0.0, "target": 2, "started": started, "connected": 0, "steps": {}}
 
 
 async def _host(journal: JournalFile, available_bytes: int = 8 << 30) -> None:
