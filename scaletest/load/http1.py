@@ -10,6 +10,7 @@ of a watch, the beginning of a failed answer).
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ class UntilCloseBody(Body):
 class ChunkedBody(Body):
     """A chunked body (RFC 9112, 7.1): size line, data, empty line; after the chunk of size 0, trailers.
 
-    The API server streams a LIST in chunks of about 2 KiB, so this loop runs 500 times per MB.
+    The API server writes an object a chunk, so the loop runs 240 times per MB of pods.
     """
 
     __slots__ = ("_in_trailers", "_line", "_remaining", "_size_due")
@@ -105,9 +106,7 @@ class ChunkedBody(Body):
 
     def feed(self, buffer: bytearray, start: int, end: int, sink: Sink | None) -> int:
         """Walk the span; see Body."""
-        position = start
-        remaining = self._remaining
-        find = buffer.find
+        position, remaining = start, self._remaining
         while position < end:
             if remaining:
                 stop = position + remaining
@@ -117,51 +116,59 @@ class ChunkedBody(Body):
                 self.received_bytes += stop - position
                 remaining -= stop - position
                 position = stop
-                # A chunk's data and the next size line mostly lie in one span: skip the empty line in place.
-                if not remaining:
-                    if buffer.startswith(b"\r\n", position, end):
-                        position += 2
-                    else:
-                        self._size_due = False
+                if remaining:
+                    break
+                # A chunk's end and the next size mostly lie in the same span.
+                if not buffer.startswith(b"\r\n", position, end):
+                    self._size_due = False
+                    continue
+                position += 2
+            newline = buffer.find(b"\r\n", position, end)
+            if newline < 0 or self._line or self._in_trailers or not self._size_due:
+                position = self._take_line(buffer, position, end)
+                remaining = self._remaining
+                if self.done:
+                    break
                 continue
-            newline = find(b"\n", position, end)
-            if newline < 0:
-                self._keep(buffer, position, end)
-                position = end
-                break
-            line = bytes(buffer[position:newline])
-            if self._line:
-                line, self._line = self._line + line, b""
-            position = newline + 1
-            remaining = self._take_line(line.removesuffix(b"\r"))
-            if self.done:
-                break
+            remaining = _chunk_size(bytes(buffer[position:newline]))
+            self._in_trailers = not remaining
+            position = newline + 2
         self._remaining = remaining
         return position
 
-    def _keep(self, buffer: bytearray, start: int, end: int) -> None:
-        self._line += bytes(buffer[start:end])
-        if len(self._line) > _MOST_LINE_BYTES:
-            msg = "the line of a chunk's size is too long"
-            raise MalformedAnswer(msg)
-
-    def _take_line(self, line: bytes) -> int:
+    def _take_line(self, buffer: bytearray, start: int, end: int) -> int:
+        """Take a line that is cut, or that is not a chunk's size; return where it ended."""
+        newline = buffer.find(b"\n", start, end)
+        stop = end if newline < 0 else newline + 1
+        self._line += bytes(buffer[start:stop])
+        self._remaining = 0
+        if newline < 0:
+            if len(self._line) > _MOST_LINE_BYTES:
+                msg = "the line of a chunk's size is too long"
+                raise MalformedAnswer(msg)
+            return stop
+        line, self._line = self._line.removesuffix(b"\n").removesuffix(b"\r"), b""
         if self._in_trailers:
             self.done = not line
-            return 0
-        if not self._size_due:
-            if line:
-                msg = f"no end of line after a chunk: {line[:40]!r}"
-                raise MalformedAnswer(msg)
-            self._size_due = True
-            return 0
-        match = _SIZE_LINE.fullmatch(line)
-        if match is None:
-            msg = f"not the size of a chunk: {line[:40]!r}"
+        elif self._size_due:
+            self._remaining = _chunk_size(line)
+            self._in_trailers = not self._remaining
+        elif line:
+            msg = f"no end of line after a chunk: {line[:40]!r}"
             raise MalformedAnswer(msg)
-        size = int(match[1], 16)
-        self._in_trailers = size == 0
-        return size
+        else:
+            self._size_due = True
+        return stop
+
+
+@functools.lru_cache(maxsize=4096)
+def _chunk_size(line: bytes) -> int:
+    """Return the size that a line tells. Raises MalformedAnswer. Equal objects make equal lines, hence the cache."""
+    match = _SIZE_LINE.fullmatch(line)
+    if match is None:
+        msg = f"not the size of a chunk: {line[:40]!r}"
+        raise MalformedAnswer(msg)
+    return int(match[1], 16)
 
 
 @dataclass(slots=True)
