@@ -42,8 +42,8 @@ def _lines(plan: RunPlan, binaries: Iterable[Plan], run_dir: str) -> Iterator[st
     yield f"  about {format_count(plan.fitting_nodes)} such nodes fit; ended under {format_bytes(plan.floor_bytes)} available"
     yield ""
     yield "Flows"
-    for name, flow in profile.flows.items():
-        yield f"  {name:<26} {_flow_text(flow, plan.most_nodes)}"
+    for title, flow in profile.flows.items():
+        yield f"  {title:<26} {_flow_text(flow, plan.most_nodes)}"
     yield ""
     yield f"Phases, at most {format_duration(plan.longest_s)} with set-up"
     for phase in profile.phases:

@@ -16,7 +16,7 @@ def clean(
 
     Processes are found by their recorded pid and start time, never by name. The commands that start clusters do the same first.
     """
-    from scaletest.controlplane import registry  # noqa: PLC0415
+    from scaletest.controlplane import registry
 
     removed = registry.clean_dead(also_alive=all_)
     for cleaned in removed:

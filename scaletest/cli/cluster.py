@@ -47,7 +47,7 @@ def up(
 
     Examples:  scaletest cluster up   |   scaletest cluster up --nodes 7000 --pods 20000 --kubernetes 1.31
     """
-    from scaletest.cli import _clusters  # noqa: PLC0415
+    from scaletest.cli import _clusters
 
     _clusters.up(
         _clusters.UpRequest(
@@ -73,7 +73,7 @@ def status(
 
     Examples:  scaletest cluster status   |   scaletest cluster status default --format json
     """
-    from scaletest.cli import _clusters  # noqa: PLC0415
+    from scaletest.cli import _clusters
 
     _clusters.status(name, as_json=format_ is Format.JSON)
 
@@ -87,6 +87,6 @@ def down(
 
     Examples:  scaletest cluster down   |   scaletest cluster down --all
     """
-    from scaletest.cli import _clusters  # noqa: PLC0415
+    from scaletest.cli import _clusters
 
     _clusters.down(name, every=all_)

@@ -51,14 +51,14 @@ def main() -> None:
     try:
         app()
     except ScaletestError as error:
-        print(f"scaletest: {error.message}", file=sys.stderr)
+        typer.echo(f"scaletest: {error.message}", err=True)
         if error.hint:
-            print(f"  {error.hint}", file=sys.stderr)
+            typer.echo(f"  {error.hint}", err=True)
         sys.exit(int(error.exit_code))
     except BrokenPipeError:
         # The reader went away (`scaletest profiles list | head`); nothing is left to say to it.
         sys.stderr.close()
         sys.exit(int(ExitCode.PASS))
     except KeyboardInterrupt:
-        print("scaletest: interrupted", file=sys.stderr)
+        typer.echo("scaletest: interrupted", err=True)
         sys.exit(int(ExitCode.INTERRUPTED))

@@ -39,7 +39,7 @@ def list_profiles(
     output: Annotated[TextOrJson, typer.Option("--format", help="How to write it.")] = TextOrJson.TEXT,
 ) -> None:
     """List the built-in profiles."""
-    from scaletest.profile.builtin import built_in_profiles  # noqa: PLC0415
+    from scaletest.profile.builtin import built_in_profiles
 
     profiles = built_in_profiles()
     if output is TextOrJson.JSON:
@@ -59,8 +59,8 @@ def show(
     output: Annotated[YamlOrJson, typer.Option("--format", help="How to write it.")] = YamlOrJson.YAML,
 ) -> None:
     """Print a profile as it will be run: parameters filled in, defaults included."""
-    from scaletest.profile.loading import load_profile  # noqa: PLC0415
-    from scaletest.profile.render import to_yaml, to_yaml_with_origins  # noqa: PLC0415
+    from scaletest.profile.loading import load_profile
+    from scaletest.profile.render import to_yaml, to_yaml_with_origins
 
     loaded = load_profile(profile, set_ or [])
     _print_warnings(loaded.warnings)
@@ -81,7 +81,7 @@ def validate(
     set_: SetOption = None,
 ) -> None:
     """Check profiles; all problems of all files are shown, and any ends in exit code 2."""
-    from scaletest.profile.loading import load_profile  # noqa: PLC0415
+    from scaletest.profile.loading import load_profile
 
     problems: list[Problem] = []
     for reference in files:
