@@ -144,10 +144,13 @@ def test_priority_and_fairness_is_on_with_default_limits(cluster: KwokControlPla
 
 
 def test_leader_election_is_on(cluster: KwokControlPlane) -> None:
-    leases = ask(access_to(cluster, "admin"), "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")
+    admin = access_to(cluster, "admin")
 
-    names = {item["metadata"]["name"] for item in leases.body["items"]}
-    assert {"kube-controller-manager", "kube-scheduler"} <= names
+    def leases() -> set[str]:
+        found = ask(admin, "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")
+        return {item["metadata"]["name"] for item in found.body["items"]}
+
+    wait_until(lambda: {"kube-controller-manager", "kube-scheduler"} <= leases())
 
 
 def test_the_reported_heartbeat_is_what_the_components_were_told(cluster: KwokControlPlane) -> None:
