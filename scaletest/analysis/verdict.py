@@ -57,7 +57,7 @@ class Verdict:
         """Return the JSON value of ``verdict.json``."""
         return {
             "schema_version": 1,
-            "verdict": self.outcome.value,
+            "outcome": self.outcome.value,
             "exit_code": int(self.exit_code),
             "reasons": list(self.reasons),
             "objectives": [

@@ -138,7 +138,7 @@ def test_the_json_of_a_verdict_has_no_number_that_json_lacks() -> None:
     verdict = judge(profile("probe.operator.p99 < 1s", "etcd.fsync_p99 < 1s", GOOD), state)
     data = json.loads(json.dumps(verdict.to_json(), allow_nan=False))
 
-    assert data["verdict"] == "fail"
+    assert data["outcome"] == "fail"
     assert data["exit_code"] == 99
     assert [item["value"] for item in data["objectives"]] == [None, None, 0.0]
 

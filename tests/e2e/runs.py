@@ -88,5 +88,5 @@ class Place:
             except OSError:
                 continue
             if needle in words:
-                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:120]
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:400]
         return found
