@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from scaletest.controlplane.limits import default_limits, floor_bytes, nodes_tha
 from scaletest.controlplane.plan import Limits
 from scaletest.controlplane.ports import PORT_ROLES, PortRole
 from scaletest.controlplane.record import ClusterRecord
-from scaletest.core.errors import ResourceShortage, UsageError
+from scaletest.core.errors import Interrupted, ResourceShortage, UsageError
 from scaletest.core.processes import ProcessId
 from scaletest.core.units import format_bytes, format_count, format_duration
 from scaletest.fleet import FleetTarget, seed_fleet, wait_nodes_ready
@@ -81,8 +82,20 @@ def up(request: UpRequest) -> None:
         ports=ports,
         labels={"made-by": "cluster up"},
     )
-    cluster = asyncio.run(_bring_up(wanted, fleet))
+    cluster = asyncio.run(_until_interrupted(_bring_up(wanted, fleet)))
     _print_usage(cluster)
+
+
+async def _until_interrupted(work: Coroutine[Any, Any, KwokControlPlane]) -> KwokControlPlane:
+    """Await ``work``; a SIGINT or SIGTERM cancels it, which takes back what it has begun. Raises Interrupted."""
+    task = asyncio.create_task(work)
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        msg = "interrupted; the cluster that was being made is gone"
+        raise Interrupted(msg) from None
 
 
 async def _bring_up(wanted: ClusterRequest, fleet: FleetSpec) -> KwokControlPlane:

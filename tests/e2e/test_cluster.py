@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import os
 import signal
 import socket
@@ -25,6 +26,7 @@ import yaml
 from scaletest.controlplane import cluster as clusters
 from scaletest.controlplane import ports, registry
 from scaletest.controlplane.apiclient import Answer, ApiClient
+from scaletest.controlplane.binaries import Binaries
 from scaletest.controlplane.cluster import ClusterRequest, KwokControlPlane
 from scaletest.controlplane.state import ClusterState
 from scaletest.core.access import ApiAccess
@@ -419,3 +421,69 @@ def test_a_cluster_that_is_kept_outlives_its_owner(owner: subprocess.Popen[str])
     assert "owned" == registry.end("owned").name
     assert [] == remains.left()
     assert not remains.dir.exists()
+
+
+# The command
+
+
+UP = ("--name", "cli", "--nodes", "20", "--pods", "30")
+
+
+@pytest.fixture
+def command(binaries: Binaries, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start ``scaletest`` with the session's programs and a state directory of its own."""
+    flags = [part for name, path in binaries.paths.items() for part in ("--binary", f"{name}={path}")]
+    env = {**os.environ, "SCALETEST_STATE_DIR": str(tmp_path / "state")}
+
+    def start(*argv: str) -> subprocess.Popen[str]:
+        extra = flags if argv[:2] == ("cluster", "up") else []
+        return subprocess.Popen(
+            [sys.executable, "-m", "scaletest", *argv, *extra],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    yield start
+    start("clean", "--all").communicate(timeout=60)
+
+
+def test_up_status_kubeconfig_and_down_are_one_round(command: Callable[..., subprocess.Popen[str]]) -> None:
+    said, progress = (up := command("cluster", "up", *UP)).communicate(timeout=200)
+    assert 0 == up.returncode, progress
+    assert "20 nodes and 30 pods written" in progress
+    assert "scaletest cluster down cli" in said
+
+    told, _ = command("cluster", "status", "cli", "--format", "json").communicate(timeout=60)
+    (described,) = json.loads(told)
+    assert ("cli", "ready") == (described["name"], described["status"])
+    assert set(COMPONENTS) == {component["name"] for component in described["components"]}
+    assert described["kubeconfig"] in said
+
+    ended, _ = (down := command("cluster", "down", "cli")).communicate(timeout=60)
+    assert 0 == down.returncode
+    assert ended.startswith("removed cluster cli (it was ready)")
+    assert [] == [port for port in described["ports"].values() if not ports.is_free(port)]
+    assert not Path(described["dir"]).exists()
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_up_takes_back_what_it_has_begun(
+    command: Callable[..., subprocess.Popen[str]], tmp_path: Path, signum: signal.Signals
+) -> None:
+    up = command("cluster", "up", *UP)
+    state = tmp_path / "state" / "clusters" / "cli" / "state.json"
+    wait_until(lambda: up.poll() is not None or "kube-apiserver" in _text(state))
+
+    up.send_signal(signum)
+    _, progress = up.communicate(timeout=60)
+
+    assert 130 == up.returncode, progress
+    assert "interrupted" in progress
+    assert "Traceback" not in progress
+    assert not state.parent.exists()
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
