@@ -23,7 +23,6 @@ from typing import Final
 
 from scaletest.controlplane import kwokctl, pki, registry
 from scaletest.controlplane import ports as portlib
-from scaletest.controlplane.apiclient import ApiClient, Unreachable
 from scaletest.controlplane.binaries import Binaries
 from scaletest.controlplane.cleaning import clean_dead_cluster
 from scaletest.controlplane.control import SupervisorClient, spawn_supervisor
@@ -39,6 +38,7 @@ from scaletest.controlplane.record import ClusterRecord
 from scaletest.controlplane.state import ClusterState, EndReason
 from scaletest.core.access import ApiAccess, Credential
 from scaletest.core.errors import ClusterError
+from scaletest.core.kubernetesapi import ApiError, KubernetesApi, load_client
 from scaletest.core.processes import ProcessId
 from scaletest.profile.schema import ComponentName, ControlPlaneSpec
 
@@ -196,14 +196,14 @@ class KwokControlPlane:
     async def _wait_component_healthy(self, component: PortRole, path: str, timeout_s: float) -> None:
         deadline_s = time.monotonic() + timeout_s
         access = self.identities.access_as(self.identities.masters)
-        async with ApiClient(access, server=self._base_url(component)) as api:
+        async with KubernetesApi(access, server=self._base_url(component), timeout_s=10.0) as api:
             while True:
                 try:
                     answer = await api.request("GET", path)
                     if answer.status == 200:
                         return
                     why = f"{answer.status} {answer.message[:300]}"
-                except Unreachable as error:
+                except ApiError as error:
                     why = error.message
                 _refuse_if_ended(_state(self.supervisor))
                 if time.monotonic() > deadline_s:
@@ -251,8 +251,10 @@ async def start_cluster(request: ClusterRequest) -> KwokControlPlane:
     cluster = KwokControlPlane(record)
     try:
         plan = await asyncio.to_thread(_prepare, cluster, request)
+        loading = asyncio.create_task(asyncio.to_thread(load_client))
         await asyncio.to_thread(spawn_supervisor, cluster.dir, plan)
         await cluster.supervisor.wait_ready(plan.launch.timeout_s)
+        await loading
         await cluster.wait_healthy(HEALTH_TIMEOUT_S)
         admin = await cluster.access("admin")
         await asyncio.to_thread(cluster.check_processes)

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from scaletest.controlplane import pki
-from scaletest.controlplane.apiclient import ApiClient
 from scaletest.core.access import ApiAccess, Credential
 from scaletest.core.errors import ClusterError
+from scaletest.core.kubernetesapi import KubernetesApi
 
 __all__ = ["ADMIN_SUBJECT", "MASTERS", "Identities"]
 
@@ -104,7 +104,7 @@ class Identities:
 
     async def _user(self, identity: str) -> Credential:
         credential = await asyncio.to_thread(self._user_certificate, identity)
-        async with ApiClient(self.access_as(self.masters)) as api:
+        async with KubernetesApi(self.access_as(self.masters)) as api:
             await api.apply(*_cluster_admin(USERS[identity]))
             schema_uid = await _on_call_flow(api) if identity == "on-call" else None
         await self._wait_effective(credential, schema_uid)
@@ -123,7 +123,7 @@ class Identities:
 
     async def _service_account(self, identity: str, namespace: str, name: str) -> Credential:
         token_file = self._directory("serviceaccounts", namespace) / f"{name}.token"
-        async with ApiClient(self.access_as(self.masters)) as api:
+        async with KubernetesApi(self.access_as(self.masters)) as api:
             for path, body in _reading_account(namespace, name):
                 await api.apply(path, body)
             request = {
@@ -140,7 +140,7 @@ class Identities:
     async def _wait_effective(self, credential: Credential, schema_uid: str | None) -> None:
         """Wait until a read as the identity is allowed, and classified by its FlowSchema if it has one."""
         deadline_s = asyncio.get_running_loop().time() + EFFECT_TIMEOUT_S
-        async with ApiClient(self.access_as(credential)) as api:
+        async with KubernetesApi(self.access_as(credential)) as api:
             while True:
                 answer = await api.request("GET", "/api/v1/namespaces?limit=1")
                 schema = answer.headers.get("X-Kubernetes-PF-FlowSchema-UID")
@@ -196,7 +196,7 @@ def _reading_account(namespace: str, name: str) -> list[tuple[str, dict[str, Any
     ]
 
 
-async def _on_call_flow(api: ApiClient) -> str:
+async def _on_call_flow(api: KubernetesApi) -> str:
     """Make the on-call priority level and FlowSchema; return the FlowSchema's uid."""
     name = USERS["on-call"]
     group = "flowcontrol.apiserver.k8s.io/v1"

@@ -17,13 +17,18 @@ from typing import Any, Final, Self
 from scaletest.core.access import ApiAccess
 from scaletest.core.errors import ClusterError
 
-__all__ = ["FIELD_MANAGER", "ApiAnswer", "ApiError", "Json", "KubernetesApi"]
+__all__ = ["FIELD_MANAGER", "ApiAnswer", "ApiError", "Json", "KubernetesApi", "load_client"]
 
 Json = dict[str, Any]
 """An object, decoded."""
 
 FIELD_MANAGER: Final = "scaletest"
 _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+def load_client() -> None:
+    """Import the client; call it in a thread while there is something else to wait for."""
+    import kubernetes.aio.client  # noqa: F401, PLC0415 - see the module's text
 
 
 class ApiError(ClusterError):

@@ -25,12 +25,12 @@ import yaml
 
 from scaletest.controlplane import cluster as clusters
 from scaletest.controlplane import ports, registry
-from scaletest.controlplane.apiclient import Answer, ApiClient
 from scaletest.controlplane.binaries import Binaries
 from scaletest.controlplane.cluster import ClusterRequest, KwokControlPlane
 from scaletest.controlplane.state import ClusterState
 from scaletest.core.access import ApiAccess
 from scaletest.core.errors import ClusterError, ResourceShortage, UsageError
+from scaletest.core.kubernetesapi import ApiAnswer, KubernetesApi
 from scaletest.core.processes import ProcessId
 from scaletest.profile.schema import COMPONENTS
 
@@ -42,11 +42,11 @@ SCHEMA_HEADER = "X-Kubernetes-PF-FlowSchema-UID"
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
 
 
-def ask(access: ApiAccess, method: str, path: str, body: Any = None) -> Answer:
+def ask(access: ApiAccess, method: str, path: str, body: Any = None) -> ApiAnswer:
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
 
-    async def once() -> Answer:
-        async with ApiClient(access) as api:
+    async def once() -> ApiAnswer:
+        async with KubernetesApi(access) as api:
             return await api.request(method, path, body, content_type=kind)
 
     return asyncio.run(once())
@@ -150,7 +150,7 @@ def test_leader_election_is_on(cluster: KwokControlPlane) -> None:
 
     def leases() -> set[str]:
         found = ask(admin, "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")
-        return {item["metadata"]["name"] for item in found.body["items"]}
+        return {item["metadata"]["name"] for item in found.object()["items"]}
 
     wait_until(lambda: {"kube-controller-manager", "kube-scheduler"} <= leases())
 
@@ -202,7 +202,7 @@ def test_the_api_server_knows_an_identity_as_who_it_is(
 ) -> None:
     answer = ask(access_to(cluster, identity), "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", REVIEW)
 
-    info = answer.body["status"]["userInfo"]
+    info = answer.object()["status"]["userInfo"]
     assert user == info["username"]
     assert group in info["groups"]
     assert ("system:masters" in info["groups"]) == (identity == "system:masters")
@@ -222,7 +222,7 @@ def test_the_flow_schema_decides_who_drowns_with_whom(cluster: KwokControlPlane,
     group = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
     access = access_to(cluster, identity)
     schemas = ask(access_to(cluster, "system:masters"), "GET", group)
-    uids = {item["metadata"]["uid"]: item["metadata"]["name"] for item in schemas.body["items"]}
+    uids = {item["metadata"]["uid"]: item["metadata"]["name"] for item in schemas.object()["items"]}
 
     answer = ask(access, "GET", "/api/v1/namespaces?limit=1")
 
