@@ -19,7 +19,7 @@ from scaletest.load.backoff import Backoff, retry_wait_s
 from scaletest.load.connection import Answer, ChooseSink, Connection, connect
 from scaletest.load.http1 import Head, Sink
 from scaletest.load.metadata import BodyHead, EdgeKeeper, FailureText, failure_text
-from scaletest.load.outcomes import REQUEST_ERRORS, PeerClosed, RequestTimedOut, is_success, outcome_of_error
+from scaletest.load.outcomes import LOST_CONNECTION, REQUEST_ERRORS, RequestTimedOut, is_success, outcome_of_error
 from scaletest.load.pacing import TokenBucket, next_due_s
 from scaletest.load.requests import Step, request_bytes
 from scaletest.load.watching import Watch
@@ -205,7 +205,7 @@ class Agent:
         if connection is not None and connection.is_open:
             try:
                 connection.begin(self.request_for(step, path, connection), answer, choose_sink)
-            except (PeerClosed, ConnectionResetError, BrokenPipeError):
+            except LOST_CONNECTION:
                 # The server closed a kept connection before it saw the request: Go asks again on a new one, silently.
                 connection.close()
                 if answer.began or self.flow.blocked:

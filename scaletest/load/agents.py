@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import gevent
 from gevent.ssl import SSLContext
-from locust import User
+from locust import User, constant
 from locust.env import Environment
 
 from scaletest.core.access import Credential
@@ -42,6 +42,8 @@ class AgentUser(User):
         """Be an agent until killed."""
         self.agent.run()
 
+    # Should an agent fail by a bug of ours, it starts over, but not in a tight loop.
+    wait_time = constant(1)
     tasks: list[Any] = [live]  # noqa: RUF012 - Locust's own declaration
 
     def on_stop(self) -> None:
@@ -124,6 +126,7 @@ class AgentsFlow(Flow):
             msg = f"flow {self.name}: no connection can be made: {error}"
             raise EnvironmentProblem(msg) from error
         self.host.environment.user_classes.append(self._user_class)
+        self.host.events.user_error.add_listener(self._on_user_error)
         self._restart_rollout()
 
     def set_target(self, command: SetTarget) -> None:
@@ -149,6 +152,7 @@ class AgentsFlow(Flow):
             self._rollout.kill()
         users, self._users = self._users, []
         _stop_users(users)
+        self.host.events.user_error.remove_listener(self._on_user_error)
         self.host.environment.user_classes.remove(self._user_class)
 
     def block(self) -> None:
@@ -174,6 +178,10 @@ class AgentsFlow(Flow):
             "connected": self.connected,
             "blocked": started if self.blocked else 0,
         }
+
+    def _on_user_error(self, user_instance: object, exception: BaseException, **_others: object) -> None:
+        if type(getattr(user_instance, "user", user_instance)) is self._user_class:
+            self.count_exception("agent", exception)
 
     def _restart_rollout(self) -> None:
         if self._rollout is not None:

@@ -150,7 +150,7 @@ class Answer:
 class Connection:
     """A connection on which one request is in flight at a time."""
 
-    __slots__ = ("_socket", "_sockets", "endpoint", "is_open", "on_close")
+    __slots__ = ("_socket", "_sockets", "_unyielded_bytes", "endpoint", "is_open", "on_close")
 
     def __init__(self, sockets: Sockets, endpoint: Endpoint, tls: TlsSocket, on_close: Callable[[], None]) -> None:
         self._sockets = sockets
@@ -158,6 +158,7 @@ class Connection:
         self.endpoint = endpoint
         self.on_close = on_close
         self.is_open = True
+        self._unyielded_bytes = 0
         sockets.open.add(self)
 
     def fileno(self) -> int:
@@ -212,13 +213,8 @@ class Connection:
 
     def finish(self, answer: Answer) -> None:
         """Read the rest of the body; closes the connection if it cannot be used again. Raises as ``advance``."""
-        body = answer.body
-        assert body is not None
-        fair_at = FAIR_BYTES
         while self.advance(answer):
-            if body.received_bytes >= fair_at:
-                fair_at = body.received_bytes + FAIR_BYTES
-                gevent.sleep(0)
+            pass
         self._sockets.reading.discard(self)
         assert answer.head is not None
         if not answer.head.keep_alive:
@@ -233,9 +229,14 @@ class Connection:
             answer.head.keep_alive = False
 
     def _receive(self) -> int:
+        if self._unyielded_bytes >= FAIR_BYTES:
+            self._unyielded_bytes = 0
+            gevent.sleep(0)
         if not self.is_open:
             raise OSError(errno.EBADF, "closed while it was read")
-        return self._socket.fill(self._sockets.view)
+        count = self._socket.fill(self._sockets.view)
+        self._unyielded_bytes += count
+        return count
 
 
 def connect(

@@ -32,6 +32,8 @@ from scaletest.load.selfcheck import SelfCheck
 
 __all__ = ["main"]
 
+_log = logging.getLogger(__name__)
+
 STOP_WITHIN_S = 5.0
 """Time that flows have to stop when the driver ends; a locustfile's ``on_stop`` may hang."""
 
@@ -77,6 +79,9 @@ class Driver:
         except ScaletestError as error:
             usage = isinstance(error, UsageError)
             self._reports.send(protocol.DriverError(error.message, error.hint, name, usage))
+        except Exception as error:  # noqa: BLE001 - a bug of ours; nobody waits for an answer, the other flows go on
+            _log.exception("command %s", command.type)
+            self._reports.send(protocol.DriverError(f"{type(error).__name__}: {error}", None, name))
 
     def _obey(self, command: protocol.Command) -> None:
         match command:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from locust.env import Environment
@@ -21,7 +23,7 @@ __all__ = ["Flow", "FlowRunner", "Host"]
 class FlowRunner(LocalRunner):
     """Locust's local runner, which asks the flows how many users of each class there are.
 
-    Locust's own answer walks over all users, for a debug line written on every spawn: 1.5 ms with 7,000 users.
+    Locust's own answer walks over all users, for a debug line written on every spawn: 4 ms with 7,000 users.
     """
 
     def __init__(self, environment: Environment) -> None:
@@ -93,6 +95,21 @@ class Flow:
             reason=text.reason, message=text.message, node=node,
         )  # fmt: skip
 
+    def count_exception(self, step: str, error: BaseException) -> None:
+        """Count an exception that a user's code (or ours) raised, and keep a sample of it."""
+        self.statistics.exceptions += 1
+        if self.statistics.wants_sample(step, "exception"):
+            text = FailureText(type(error).__name__, f"{error}{_place(error.__traceback__)}")
+            self.sample(step, "exception", None, text, None)
+
     def take_record(self, interval_s: float, gauges: dict[str, int] | None = None) -> dict[str, Any]:
         """Return the fields of this interval's record, and start the next interval."""
         return {"flow": self.name, "interval_s": interval_s, **(gauges or self.gauges()), **self.statistics.take()}
+
+
+def _place(traceback: TracebackType | None) -> str:
+    if traceback is None:
+        return ""
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return f" ({Path(traceback.tb_frame.f_code.co_filename).name}:{traceback.tb_lineno})"

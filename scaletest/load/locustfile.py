@@ -129,7 +129,7 @@ class LocustfileFlow(Flow):
             try:
                 self._users += self.host.runner.spawn_users({name: 1})
             except Exception as error:  # noqa: BLE001 - the constructor is the user's code
-                self._count_exception(name, error)
+                self.count_exception(self._step_of(name), error)
             spawned += 1
 
     def _is_ours(self, user: object) -> bool:
@@ -159,22 +159,10 @@ class LocustfileFlow(Flow):
         # Locust passes the User for on_start, but the TaskSet for a task.
         user = getattr(user_instance, "user", user_instance)
         if self._is_ours(user):
-            self._count_exception(type(user).__name__, exception.with_traceback(tb))
+            self.count_exception(self._step_of(type(user).__name__), exception.with_traceback(tb))
 
-    def _count_exception(self, class_name: str, error: BaseException) -> None:
-        self.statistics.exceptions += 1
-        step = step_name(class_name.removeprefix(f"{self.name}."))
-        if self.statistics.wants_sample(step, "exception"):
-            place = _place(error.__traceback__)
-            self.sample(step, "exception", None, FailureText(type(error).__name__, f"{error}{place}"), None)
-
-
-def _place(traceback: TracebackType | None) -> str:
-    if traceback is None:
-        return ""
-    while traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    return f" ({Path(traceback.tb_frame.f_code.co_filename).name}:{traceback.tb_lineno})"
+    def _step_of(self, class_name: str) -> str:
+        return step_name(class_name.removeprefix(f"{self.name}."))
 
 
 def _outcome(exception: BaseException | str | None, response: object) -> str:

@@ -18,7 +18,15 @@ import ssl
 
 from scaletest.load.http1 import MalformedAnswer
 
-__all__ = ["REQUEST_ERRORS", "AnswerCutShort", "PeerClosed", "RequestTimedOut", "is_success", "outcome_of_error"]
+__all__ = [
+    "LOST_CONNECTION",
+    "REQUEST_ERRORS",
+    "AnswerCutShort",
+    "PeerClosed",
+    "RequestTimedOut",
+    "is_success",
+    "outcome_of_error",
+]
 
 
 class RequestTimedOut(Exception):
@@ -38,6 +46,11 @@ def is_success(outcome: str) -> bool:
     return len(outcome) == 3 and outcome[0] == "2"
 
 
+LOST_CONNECTION: tuple[type[Exception], ...] = (
+    PeerClosed, ConnectionResetError, BrokenPipeError, ssl.SSLEOFError, ssl.SSLZeroReturnError,
+)  # fmt: skip
+"""What using a kept connection ends in, when the server had closed it."""
+
 REQUEST_ERRORS: tuple[type[Exception], ...] = (OSError, RequestTimedOut, PeerClosed, AnswerCutShort, MalformedAnswer)
 """What a request may end in, other than an answer."""
 
@@ -47,7 +60,7 @@ _OUTCOMES: tuple[tuple[tuple[type[BaseException], ...], str], ...] = (
     ((MalformedAnswer,), "malformed"),
     ((ConnectionRefusedError,), "refused"),
     # A peer that closes within the handshake raises SSLEOFError: its process died, TLS is not at fault.
-    ((PeerClosed, ConnectionResetError, BrokenPipeError, ConnectionAbortedError, ssl.SSLEOFError), "reset"),
+    ((PeerClosed, ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError), "reset"),
     ((ssl.SSLError,), "tls"),
 )
 

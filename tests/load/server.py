@@ -25,6 +25,7 @@ import gzip
 import json
 import ssl
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -208,6 +209,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
                 subject = [value for rdn in (certificate or {}).get("subject", ()) for _, value in rdn]
                 LOG.append(
                     {
+                        "time_s": time.monotonic(),
                         "target": target,
                         "path": parts.path,
                         "query": query,

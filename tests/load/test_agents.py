@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -99,6 +102,43 @@ def test_a_server_of_another_authority_is_not_spoken_to(
 
     assert {"tls": 1} == result.outcomes()
     assert [] == server.log("foreign")
+
+
+@pytest.mark.parametrize(("greeting", "outcome"), [(b"", "timeout"), (b"HTTP/1.0 400 Bad Request\r\n\r\n", "tls")])
+def test_a_server_that_does_not_speak_tls(drivers: Drivers, server: TestServer, greeting: bytes, outcome: str) -> None:
+    def greet(listener: socket.socket) -> None:
+        peer, _ = listener.accept()
+        with peer, contextlib.suppress(ConnectionResetError):
+            if greeting:
+                peer.sendall(greeting)
+            while peer.recv(1000):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=greet, args=(listener,))
+        thread.start()
+        access = ApiAccess(
+            (f"https://127.0.0.1:{listener.getsockname()[1]}",), server.access.ca_file, server.credential
+        )
+        flow = f"mute-{outcome}"
+        result = drivers.run(flow, server, [{"list": "pods", "timeout": "400ms"}], access=access, options=NO_RETRY)
+        thread.join(10)
+
+    assert {outcome: 1} == result.outcomes()
+
+
+def test_agents_are_rolled_out_at_their_rate(drivers: Drivers, server: TestServer) -> None:
+    began_s = time.monotonic()
+    options = {"agents": {"count": 20, "rollout": "40/s"}}
+    drivers.run(
+        "paced", server, [{"get": "/ok"}], agents=20, options=options,
+        until=lambda r: r.outcomes().get("200", 0) == 20,
+    )  # fmt: skip
+    times = [entry["time_s"] for entry in server.log("paced")]
+
+    assert time.monotonic() - began_s >= 19 / 40
+    assert times[-1] - times[0] >= 19 / 40 - 0.25
+    assert 20 == len({entry["connection"] for entry in server.log("paced")})
 
 
 def test_a_failed_answer_leaves_its_reason_in_a_sample(drivers: Drivers, server: TestServer) -> None:
