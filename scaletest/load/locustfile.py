@@ -17,11 +17,12 @@ from scaletest.core.errors import EnvironmentProblem, Problem, ProfileError
 from scaletest.load.connection import TlsContexts
 from scaletest.load.flow import Flow, Host
 from scaletest.load.metadata import FailureText, failure_text
+from scaletest.load.mix import next_class
 from scaletest.load.outcomes import outcome_of_error
 from scaletest.load.pacing import Rollout
 from scaletest.load.protocol import FlowStart, SetTarget
 from scaletest.load.statistics import step_name
-from scaletest.load.userclasses import load_user_classes, next_class, reach_cluster
+from scaletest.load.userclasses import load_user_classes, reach_cluster
 
 __all__ = ["LocustfileFlow", "user_of"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import signal
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -25,7 +25,7 @@ from scaletest.core.access import ApiAccess
 from scaletest.core.errors import Problem, ProfileError
 from scaletest.load.connection import TlsContexts
 
-__all__ = ["LOAD_TIMEOUT_S", "load_user_classes", "next_class", "reach_cluster"]
+__all__ = ["LOAD_TIMEOUT_S", "load_user_classes", "reach_cluster"]
 
 LOAD_TIMEOUT_S = 20
 """Longest time that importing a locustfile may take: enough for heavy libraries, an end for a loop."""
@@ -121,14 +121,3 @@ def _factory_of(context: SSLContext) -> Any:
         return context
 
     return factory
-
-
-def next_class(counts: Mapping[str, int], weights: Mapping[str, float], fixed: Mapping[str, int]) -> str:
-    """Return the class of the next user: fixed counts first, then the one furthest behind its weight."""
-    for name, wanted in fixed.items():
-        if counts[name] < wanted:
-            return name
-    weighted = {name: weight for name, weight in weights.items() if not fixed.get(name) and weight > 0}
-    if not weighted:
-        return next(iter(weights))
-    return min(weighted, key=lambda name: (counts[name] + 1) / weighted[name])
