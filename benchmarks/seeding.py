@@ -34,9 +34,9 @@ from scaletest.controlplane.host import read_host
 from scaletest.controlplane.identities import MASTERS
 from scaletest.controlplane.limits import default_limits, floor_bytes
 from scaletest.core.access import ApiAccess
+from scaletest.core.kubernetesapi import ApiError, KubernetesApi
 from scaletest.core.processes import ProcessId
 from scaletest.fleet import FleetTarget, seed_fleet, wait_nodes_ready
-from scaletest.fleet.apiclient import ApiClient, ApiError
 from scaletest.fleet.batching import Put, batches
 from scaletest.fleet.etcdstore import EtcdStore
 from scaletest.fleet.fields import tokens_of
@@ -188,7 +188,7 @@ async def seed_json(spec: FleetSpec, target: FleetTarget) -> None:
     rng = random.Random(1)
     assert target.etcd_endpoint is not None
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    async with ApiClient(target.access) as api, EtcdStore(target.etcd_endpoint) as store:
+    async with KubernetesApi(target.access) as api, EtcdStore(target.etcd_endpoint) as store:
         samples: list[Sample] = []
         for stage in families_of(spec, rng, now):
             samples.extend([await make_sample(api, family, rng) for family in stage])
@@ -216,7 +216,7 @@ async def measure(cluster: KwokControlPlane, access: ApiAccess, options: argpars
     pods = options.nodes * options.pods_per_node
     for _ in range(options.restarts):
         await restart(cluster, access, pods, measured)
-        async with ApiClient(access, connections=1, timeout_s=120) as api:
+        async with KubernetesApi(access, connections=1, timeout_s=120) as api:
             await timed(cluster, measured, "quorum LIST, 5 times", partial(list_times, api, pods, 5))
             await timed(cluster, measured, "1,000 quorum GETs", partial(get_times, api, 1_000))
     return measured
@@ -244,7 +244,7 @@ async def restart(cluster: KwokControlPlane, access: ApiAccess, pods: int, measu
     pid = pid_of(cluster, "kube-apiserver")
     assert pid is not None
     began_s = time.monotonic()
-    async with ApiClient(access, connections=1, timeout_s=120) as api:
+    async with KubernetesApi(access, connections=1, timeout_s=120) as api:
         await until(lambda: api.get_text("/readyz"))
         measured.add("restart to ready", time.monotonic() - began_s, cpu_s_of(pid))
         await until(lambda: all_pods_cached(api, pods))
@@ -268,29 +268,29 @@ async def replaced(cluster: KwokControlPlane, old: int) -> None:
         raise ApiError(msg, outcome="old")
 
 
-async def all_pods_cached(api: ApiClient, pods: int) -> None:
+async def all_pods_cached(api: KubernetesApi, pods: int) -> None:
     rows = await api.table("/api/v1/pods")
     if len(rows) < pods:
         msg = f"{len(rows)} pods"
         raise ApiError(msg, outcome="few")
 
 
-async def list_times(api: ApiClient, pods: int, times: int) -> None:
+async def list_times(api: KubernetesApi, pods: int, times: int) -> None:
     for _ in range(times):
-        body = await api.request("GET", "/api/v1/pods")
+        body = (await api.good("GET", "/api/v1/pods")).content
         assert body.count(b'"phase":"Running"') >= pods
 
 
-async def get_times(api: ApiClient, times: int) -> None:
+async def get_times(api: KubernetesApi, times: int) -> None:
     for _ in range(times):
-        await api.request("GET", "/api/v1/nodes/gpu-00001")
+        await api.good("GET", "/api/v1/nodes/gpu-00001")
 
 
 # --- hold ------------------------------------------------------------------------------------------------------
 
 
 async def hold(options: argparse.Namespace) -> None:
-    async with cluster_of(options) as (cluster, target), ApiClient(target.access, timeout_s=60) as api:
+    async with cluster_of(options) as (cluster, target), KubernetesApi(target.access, timeout_s=60) as api:
         before = await requests_of(api)
         began_s = time.monotonic()
         state = await seed_fleet(spec_of(options), target, rng=random.Random(1), on_progress=lambda *_: None)
@@ -321,7 +321,7 @@ async def hold(options: argparse.Namespace) -> None:
         say("writes since before the seeding: " + ", ".join(f"{what} {n:.0f}" for what, n in writes.most_common(12)))
 
 
-async def requests_of(api: ApiClient) -> Counter[str]:
+async def requests_of(api: KubernetesApi) -> Counter[str]:
     """Count the API server's writes by verb, resource and code."""
     counts: Counter[str] = Counter()
     for line in (await api.get_text("/metrics")).splitlines():

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from typing import Final
 
-from scaletest.fleet.apiclient import ApiClient
+from scaletest.core.kubernetesapi import KubernetesApi
 from scaletest.fleet.fleet import FleetState, FleetTarget
 from scaletest.profile.schema import FleetSpec
 
@@ -21,7 +21,7 @@ async def adopt_fleet(spec: FleetSpec, target: FleetTarget, *, rng: random.Rando
 
     Pools are told by node names. A pool can grow and shrink only if ``spec`` describes it. Raises ClusterError.
     """
-    async with ApiClient(target.access, connections=1) as api:
+    async with KubernetesApi(target.access, connections=1) as api:
         names = [row[0] for row in await api.table("/api/v1/nodes")]
     pools = pools_of(names)
     return FleetState(spec, target, rng, pools, Counter({"Node": sum(map(len, pools.values()))}))

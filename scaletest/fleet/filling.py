@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from scaletest.core.errors import ClusterError
-from scaletest.fleet.apiclient import ApiClient
+from scaletest.core.kubernetesapi import KubernetesApi
 from scaletest.fleet.batching import Put, batches
 from scaletest.fleet.concurrency import work_through
 from scaletest.fleet.etcdstore import EtcdStore
@@ -48,7 +48,7 @@ async def stamp_family(store: EtcdStore, sample: Sample, on_done: Callable[[int]
     return to_check
 
 
-async def check_copy(store: EtcdStore, api: ApiClient, sample: Sample, values: Values) -> None:
+async def check_copy(store: EtcdStore, api: KubernetesApi, sample: Sample, values: Values) -> None:
     """Compare a copy, as the API shows it, with its sample. Raises ClusterError naming the fields that differ."""
     for part, obj in zip(sample.family.parts, sample.objects, strict=True):
         # As it was when it was written: KWOK and the controller-manager may have gone on from there.
@@ -63,7 +63,7 @@ async def check_copy(store: EtcdStore, api: ApiClient, sample: Sample, values: V
             raise ClusterError(msg, hint="fleet.via: api creates every object through the API instead")
 
 
-async def create_family(api: ApiClient, sample: Sample, on_done: Callable[[int], None]) -> None:
+async def create_family(api: KubernetesApi, sample: Sample, on_done: Callable[[int], None]) -> None:
     """Create all other objects of a family through the API. Raises the first ClusterError."""
 
     async def create(number: int) -> None:
@@ -73,7 +73,7 @@ async def create_family(api: ApiClient, sample: Sample, on_done: Callable[[int],
     await work_through(iter(range(1, sample.family.count)), create, workers=CONNECTIONS)
 
 
-async def _create_one(api: ApiClient, sample: Sample, number: int) -> None:
+async def _create_one(api: KubernetesApi, sample: Sample, number: int) -> None:
     family = sample.family
     values = {role: value for role, value in family.values(number).items() if role not in SERVER_MADE}
     for part, model in zip(family.parts, sample.objects, strict=True):

@@ -14,8 +14,8 @@ from typing import Final
 
 from scaletest.core.access import ApiAccess
 from scaletest.core.errors import ClusterError, UsageError
+from scaletest.core.kubernetesapi import ApiError, KubernetesApi
 from scaletest.fleet.addresses import stride_for
-from scaletest.fleet.apiclient import ApiClient, ApiError
 from scaletest.fleet.concurrency import gather_all
 from scaletest.fleet.etcdstore import EtcdStore
 from scaletest.fleet.family import Family, Values
@@ -103,7 +103,7 @@ class FleetState:
         doomed = names[len(names) - by :]
         title = f"nodes of pool {pool} deleted"
         count = _counter(title, by, on_progress)
-        async with ApiClient(self.target.access, connections=CONNECTIONS) as api:
+        async with KubernetesApi(self.target.access, connections=CONNECTIONS) as api:
             result = await delete_nodes(api, plan, [_index_of(name) for name in reversed(doomed)], count)
         gone = set(result.nodes)
         self.pools[pool] = [name for name in names if name not in gone]
@@ -185,7 +185,7 @@ async def _fill(state: FleetState, stages: Sequence[Sequence[Family]], on_progre
             state.counts.update({part.kind.name: sample.family.count for part in sample.family.parts})
 
 
-async def _stamp(api: ApiClient, store: EtcdStore, samples: Sequence[Sample], on_progress: Progress) -> None:
+async def _stamp(api: KubernetesApi, store: EtcdStore, samples: Sequence[Sample], on_progress: Progress) -> None:
     checks: list[tuple[Sample, Values]] = []
     for sample in samples:
         values = await stamp_family(store, sample, _counter_of(sample.family, on_progress))
@@ -195,9 +195,9 @@ async def _stamp(api: ApiClient, store: EtcdStore, samples: Sequence[Sample], on
 
 
 @asynccontextmanager
-async def _opened(state: FleetState) -> AsyncIterator[tuple[ApiClient, EtcdStore | None]]:
+async def _opened(state: FleetState) -> AsyncIterator[tuple[KubernetesApi, EtcdStore | None]]:
     async with AsyncExitStack() as stack:
-        api = await stack.enter_async_context(ApiClient(state.target.access, connections=CONNECTIONS))
+        api = await stack.enter_async_context(KubernetesApi(state.target.access, connections=CONNECTIONS))
         if state.spec.via == "api":
             yield api, None
             return
@@ -207,7 +207,7 @@ async def _opened(state: FleetState) -> AsyncIterator[tuple[ApiClient, EtcdStore
         yield api, await stack.enter_async_context(EtcdStore(state.target.etcd_endpoint))
 
 
-async def _samples(state: FleetState, api: ApiClient, stage: Sequence[Family]) -> list[Sample]:
+async def _samples(state: FleetState, api: KubernetesApi, stage: Sequence[Family]) -> list[Sample]:
     """Make the samples of a stage at once, and remember their padding: a pool that grows has measured already."""
     samples = await gather_all(
         [make_sample(api, family, state.rng, padding=state.paddings.get(family.title)) for family in stage]
@@ -219,7 +219,7 @@ async def _samples(state: FleetState, api: ApiClient, stage: Sequence[Family]) -
     return samples
 
 
-async def _create_crd(api: ApiClient) -> None:
+async def _create_crd(api: KubernetesApi) -> None:
     name = WIDGET_CRD["metadata"]["name"]
     try:
         await api.create(_CRD_COLLECTION, WIDGET_CRD)

@@ -8,7 +8,7 @@ from typing import Final
 
 from scaletest.core.access import ApiAccess
 from scaletest.core.errors import ClusterError
-from scaletest.fleet.apiclient import ApiClient, ApiError
+from scaletest.core.kubernetesapi import ApiError, KubernetesApi
 
 __all__ = ["count_ready", "wait_nodes_ready", "wait_pods_running"]
 
@@ -27,7 +27,7 @@ async def wait_nodes_ready(access: ApiAccess, count: int, timeout_s: float) -> f
     started_s = time.monotonic()
     ready = 0
     why = ""
-    async with ApiClient(access, connections=1) as api:
+    async with KubernetesApi(access, connections=1) as api:
         while time.monotonic() - started_s < timeout_s:
             try:
                 ready = count_ready(await api.table("/api/v1/nodes"))
@@ -41,7 +41,7 @@ async def wait_nodes_ready(access: ApiAccess, count: int, timeout_s: float) -> f
     raise ClusterError(msg, hint="see the logs of kwok-controller and kube-controller-manager")
 
 
-async def wait_pods_running(api: ApiClient, timeout_s: float) -> None:
+async def wait_pods_running(api: KubernetesApi, timeout_s: float) -> None:
     """Wait until every pod of the cluster that has a node is Running. Raises ClusterError."""
     deadline_s = time.monotonic() + timeout_s
     query = "&fieldSelector=status.phase%3DPending%2Cspec.nodeName%21%3D"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from scaletest.core.errors import ClusterError
-from scaletest.fleet.apiclient import FIELD_MANAGER, ApiClient, ApiError
+from scaletest.core.kubernetesapi import FIELD_MANAGER, ApiError, KubernetesApi
 from scaletest.fleet.etcdstore import EtcdStore
 from scaletest.fleet.family import SERVER_MADE, Family, Part, Values
 from scaletest.fleet.fields import Json, tokens_of
@@ -38,7 +38,7 @@ class Sample:
     padding: str
 
 
-async def make_sample(api: ApiClient, family: Family, rng: random.Random, *, padding: str | None = None) -> Sample:
+async def make_sample(api: KubernetesApi, family: Family, rng: random.Random, *, padding: str | None = None) -> Sample:
     """Create number 0 of a family and wait until it is settled.
 
     Without a ``padding``, and with a size to reach, the padding is computed. Raises ClusterError when it cannot be
@@ -55,7 +55,7 @@ async def make_sample(api: ApiClient, family: Family, rng: random.Random, *, pad
     return replace(bare, objects=(padded, *bare.objects[1:]), padding=padding)
 
 
-async def _rehearsed(api: ApiClient, family: Family) -> Json:
+async def _rehearsed(api: KubernetesApi, family: Family) -> Json:
     """Return what the API server would store for number 0 without padding, and store nothing."""
     values, part = family.values(0), family.main
     assert part.manifest is not None
@@ -84,7 +84,7 @@ def size_note(sample: Sample) -> str | None:
     return f"{family.size_key}: the {family.title} have {actual_bytes} B each; {family.size_bytes} B is less than that without any padding"
 
 
-async def _create(api: ApiClient, family: Family, padding: str) -> Sample:
+async def _create(api: KubernetesApi, family: Family, padding: str) -> Sample:
     values: dict[str, str] = {role: value for role, value in family.values(0).items() if role not in SERVER_MADE}
     objects: list[Json] = []
     for part in family.parts:
@@ -97,7 +97,7 @@ async def _create(api: ApiClient, family: Family, padding: str) -> Sample:
     return Sample(family, values, tuple(objects), padding)
 
 
-async def _create_part(api: ApiClient, family: Family, part: Part, manifest: Json, values: Values) -> None:
+async def _create_part(api: KubernetesApi, family: Family, part: Part, manifest: Json, values: Values) -> None:
     try:
         await api.create(part.collection(values), manifest)
     except ApiError as error:
@@ -107,7 +107,7 @@ async def _create_part(api: ApiClient, family: Family, part: Part, manifest: Jso
         raise ClusterError(msg, hint="it holds a fleet already: seed a new cluster, or grow that fleet") from None
 
 
-async def _settled(api: ApiClient, family: Family, part: Part, values: Values) -> Json:
+async def _settled(api: KubernetesApi, family: Family, part: Part, values: Values) -> Json:
     deadline_s = time.monotonic() + _SETTLE_TIMEOUT_S
     path = part.path(values)
     while True:
@@ -137,7 +137,7 @@ def _learn(family: Family, part: Part, obj: Json, values: dict[str, str]) -> Non
             raise ClusterError(msg)
 
 
-async def _annotated(api: ApiClient, family: Family, obj: Json, values: Values) -> Json:
+async def _annotated(api: KubernetesApi, family: Family, obj: Json, values: Values) -> Json:
     current = obj["metadata"].get("annotations", {})
     if all(current.get(key) == value for key, value in family.annotations.items()):
         return obj

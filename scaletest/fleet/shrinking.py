@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scaletest.fleet.apiclient import ApiClient, ApiError
+from scaletest.core.kubernetesapi import ApiError, KubernetesApi
 from scaletest.fleet.concurrency import work_through
 from scaletest.fleet.family import LEASE, NODE, POD
 from scaletest.fleet.nodes import PoolPlan
@@ -37,7 +37,7 @@ class ShrinkResult:
 
 
 async def delete_nodes(
-    api: ApiClient,
+    api: KubernetesApi,
     plan: PoolPlan,
     indices: Sequence[int],
     on_done: Callable[[int], None],

@@ -16,8 +16,8 @@ import pytest
 from scaletest.controlplane.cluster import KwokControlPlane, start_cluster
 from scaletest.controlplane.identities import MASTERS
 from scaletest.core.errors import ClusterError, UsageError
+from scaletest.core.kubernetesapi import KubernetesApi
 from scaletest.fleet import FleetState, FleetTarget, seed_fleet, wait_nodes_ready
-from scaletest.fleet.apiclient import ApiClient
 from scaletest.fleet.fields import Json, differences
 from scaletest.profile.schema import ControlPlaneSpec, FleetSpec
 from tests.e2e.conftest import RequestMaker
@@ -77,7 +77,7 @@ class Filled:
 
     def run_get(self, paths: list[str]) -> list[Json]:
         async def fetch() -> list[Json]:
-            async with ApiClient(self.state.target.access) as api:
+            async with KubernetesApi(self.state.target.access) as api:
                 return [await api.get(path) for path in paths]
 
         return asyncio.run(fetch())
@@ -173,8 +173,8 @@ def test_every_kind_is_there_as_often_as_was_asked(stamped: Filled, created: Fil
 @pytest.mark.parametrize("kind", SIZES)
 def test_objects_have_the_size_that_was_asked_to_three_percent(kind: str, stamped: Filled, created: Filled) -> None:
     async def size_bytes(filled: Filled) -> int:
-        async with ApiClient(filled.state.target.access) as api:
-            return len(await api.request("GET", OBJECTS[kind]))
+        async with KubernetesApi(filled.state.target.access) as api:
+            return len((await api.good("GET", OBJECTS[kind])).content)
 
     for filled in (stamped, created):
         assert SIZES[kind] == pytest.approx(asyncio.run(size_bytes(filled)), rel=0.03)

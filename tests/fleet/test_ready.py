@@ -6,7 +6,7 @@ import pytest
 
 from scaletest.core.errors import ClusterError
 from scaletest.fleet.ready import count_ready, wait_nodes_ready
-from tests.fleet.serving import Serve
+from tests.serving import Serve
 
 
 def test_cordoned_nodes_are_ready_and_silent_ones_are_not() -> None:

@@ -1,17 +1,17 @@
 import asyncio
 
-from scaletest.fleet.apiclient import ApiClient
+from scaletest.core.kubernetesapi import KubernetesApi
 from scaletest.fleet.fleet import pool_plans
 from scaletest.fleet.shrinking import ShrinkResult, delete_nodes
 from scaletest.profile.schema import FleetSpec
-from tests.fleet.serving import Answer, Serve
+from tests.serving import Answer, Serve
 
 SPEC = FleetSpec.model_validate({"pools": [{"name": "gpu", "nodes": 9, "podsPerNode": 2}], "namespaces": 4})
 
 
 def shrink(served: Serve, answer: Answer) -> tuple[ShrinkResult, list[tuple[str, str]]]:
     async def run() -> tuple[ShrinkResult, list[tuple[str, str]]]:
-        async with served(answer) as server, ApiClient(server.access) as api:
+        async with served(answer) as server, KubernetesApi(server.access) as api:
             result = await delete_nodes(api, pool_plans(SPEC)[0], [8, 7, 6], lambda _: None)
         return result, server.requests
 
@@ -47,6 +47,6 @@ def test_a_refused_node_stays_with_its_pods_and_the_errors_are_counted(served: S
 
     assert ["gpu-00006", "gpu-00008"] == sorted(result.nodes)
     assert {"http_429": 1} == result.errors
-    assert "DELETE /api/v1/nodes/gpu-00007: 429 too many requests" == result.first_error
+    assert "DELETE /api/v1/nodes/gpu-00007 as system:masters: 429 too many requests" == result.first_error
     assert not result.complete
     assert not [path for _, path in requests if "pods/gpu-00007" in path]
