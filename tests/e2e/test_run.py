@@ -152,7 +152,8 @@ def _kill(place: Place, victim: str, cli: int) -> None:
         if victim == "cli":
             return cli
         word = COMMANDS.get(victim, f"/{victim}/")
-        return next((pid for pid, command in place.processes().items() if word in command), None)
+        # Of a supervisor and its guardian, which is its parent, the supervisor is the later one.
+        return max((pid for pid, command in place.processes().items() if word in command), default=None)
 
     def is_over() -> bool:
         return any(record["kind"] == "run.end" for record in place.journal())
