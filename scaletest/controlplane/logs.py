@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
-__all__ = ["quote_log", "tail"]
+__all__ = ["quote_log", "readable", "tail"]
+
+_LINE_CHARS = 240
 
 
-def tail(path: Path, *, lines: int = 12, limit_bytes: int = 16_384) -> list[str]:
+def tail(path: Path, *, lines: int = 5, limit_bytes: int = 16_384) -> list[str]:
     """Return the last lines of a text file, at most ``limit_bytes`` of them; none when it cannot be read."""
     try:
         with path.open("rb") as stream:
@@ -25,4 +28,15 @@ def quote_log(path: Path) -> str:
     found = tail(path)
     if not found:
         return ""
-    return "\n".join([f"last lines of {path}:", *(f"  {line[:500]}" for line in found)])
+    return "\n".join([f"last lines of {path}:", *(f"  {readable(line)}" for line in found)])
+
+
+def readable(line: str) -> str:
+    """Shorten a line of a log for people: of JSON (etcd, kwok) level, message and error; at most 240 characters."""
+    try:
+        entry = json.loads(line)
+        parts = [str(entry["level"]).lower(), entry["msg"], entry.get("error") or entry.get("err")]
+        line = ": ".join(str(part) for part in parts if part)
+    except (ValueError, KeyError, TypeError):
+        pass
+    return line if len(line) <= _LINE_CHARS else line[: _LINE_CHARS - 1] + "…"
