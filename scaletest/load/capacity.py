@@ -23,9 +23,10 @@ OWN_DESCRIPTORS = 100
 PORTS_PER_ADDRESS = 28_000
 """Ephemeral ports of one source address towards one server (32768 to 60999 by default), rounded down."""
 
-BASE_MEMORY_BYTES = 90 * 2**20
-CONNECTION_MEMORY_BYTES = 60 * 1024
-"""Memory of the process without agents, and of one agent's connection: measured by ``benchmarks/agents.py``."""
+BASE_MEMORY_BYTES = 80 * 2**20
+CONNECTION_MEMORY_BYTES = 50 * 1024
+"""Memory of the process without agents, and of an agent with its connection: 61 MiB and 40 KiB were measured with 7,000
+agents (``benchmarks/agents.py``), before the heap's growth over a long run."""
 
 
 def connections_per_user(spec: FlowSpec) -> int:
