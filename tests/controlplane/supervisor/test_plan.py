@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.controlplane.logs import quote_log, tail
 from scaletest.controlplane.plan import ClusterPlan, JournalTarget, Limits, plan_path, read_plan, state_path, write_plan
 from scaletest.controlplane.state import ClusterState, ComponentState, Enforcement, LastExit, read_state, write_state
 from scaletest.core.processes import ProcessId
@@ -51,12 +50,3 @@ def test_a_file_that_is_no_state_is_told_and_none_is_none(tmp_path: Path) -> Non
 
     with pytest.raises(ValueError, match="not the state of a cluster"):
         read_state(tmp_path)
-
-
-def test_the_end_of_a_log_is_quoted(tmp_path: Path) -> None:
-    log = tmp_path / "etcd.log"
-    log.write_text("\n".join(f"line {number}" for number in range(100)) + "\n\n")
-
-    assert tail(log, lines=2) == ["line 98", "line 99"]
-    assert quote_log(log).splitlines()[:2] == [f"last lines of {log}:", "  line 88"]
-    assert quote_log(tmp_path / "missing") == ""
