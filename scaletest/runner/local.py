@@ -149,11 +149,11 @@ class LocalEngines:
             raise ClusterError(msg)
         if action.grow is not None:
             grown = await fleet.grow(action.grow.pool, action.grow.by, _silent)
-            await self._follow_fleet(grown)
+            await self._follow_fleet(grown=grown)
             return f"{len(grown)} nodes added to {action.grow.pool}"
         assert action.shrink is not None
         # The machines end first, and their agents with them; deleting their objects needs the API and may fail.
-        await self._follow_fleet([], fewer=action.shrink.by)
+        await self._follow_fleet(gone=fleet.pools.get(action.shrink.pool, [])[-action.shrink.by :])
         result = await fleet.shrink(action.shrink.pool, action.shrink.by, _silent)
         said = f"{len(result.nodes)} of {result.asked} nodes and {result.pods} pods deleted from {action.shrink.pool}"
         if not result.complete:
@@ -243,16 +243,16 @@ class LocalEngines:
             return ()
         return tuple(await self._cluster.node_credentials(nodes))
 
-    async def _follow_fleet(self, grown: Sequence[str], *, fewer: int = 0) -> None:
-        """Give new nodes their agents, or take those of the newest nodes away."""
+    async def _follow_fleet(self, *, grown: Sequence[str] = (), gone: Sequence[str] = ()) -> None:
+        """Give new nodes their agents, and end those of nodes that are gone."""
         for flow, target in self._targets.items():
             agents = self._profile.flows[flow].agents
             if agents is None or agents.per_node is None:
                 continue
-            self._targets[flow] = target + (len(grown) - fewer) * agents.per_node
+            self._targets[flow] = target + (len(grown) - len(gone)) * agents.per_node
             credentials = await self._node_credentials(flow, grown)
             await self._ready_driver().set_target(
-                SetTarget(flow, self._targets[flow], nodes=tuple(grown), node_credentials=credentials)
+                SetTarget(flow, self._targets[flow], nodes=tuple(grown), node_credentials=credentials, gone=tuple(gone))
             )
 
     def _ready_driver(self) -> LocustDriver:

@@ -228,3 +228,19 @@ def test_help_is_quick_to_import() -> None:
 
     done = subprocess.run([SCALETEST[0], "-c", code], capture_output=True, text=True, check=True)
     assert "[]" == done.stdout.strip()
+
+
+def test_agents_come_and_go_with_the_nodes_of_their_pool(place: Place) -> None:
+    actions = [
+        "phases.steady.do=[{grow: {pool: gpu, by: 6}}]",
+        "phases.steady.for=4s",
+        "phases.after.stop=[]",
+        "phases.after.do=[{shrink: {pool: gpu, by: 4}}]",
+        "phases.after.for=4s",
+        "objectives=[probe.ready.ready == 12, flow.telemetry.started == 12, flow.telemetry.error_rate < 1%]",
+    ]
+    sets = [word for action in actions for word in ("--set", action)]
+    done = place.command("run", "smoke", "--set", "nodes=10", *sets, "--output", str(place.run_dir))
+    assert 0 == done.returncode, done.stdout + done.stderr
+    ends = [record for record in place.journal() if record["kind"] == "action.end"]
+    assert ["6 nodes added to gpu", "4 of 4 nodes and 8 pods deleted from gpu"] == [end["detail"] for end in ends]
