@@ -28,7 +28,7 @@ from scaletest.runner.plan import RunPlan, make_plan, refuse_if_too_large
 from scaletest.runner.rundirs import default_run_dir
 from scaletest.runner.session import RunOptions, RunResult, execute
 
-__all__ = ["RunRequest", "run_profile"]
+__all__ = ["RESULTS", "RunRequest", "execute_once", "run_profile", "say"]
 
 RESULTS: Final = Path("results")
 
@@ -52,7 +52,7 @@ def run_profile(request: RunRequest) -> None:
     """Run a profile to its report; raises SystemExit with the verdict's exit code."""
     loaded = load_profile(request.reference, request.overrides)
     for warning in loaded.warnings:
-        _say(f"warning: {warning}")
+        say(f"warning: {warning}")
     run_dir = request.output or default_run_dir(RESULTS, loaded.profile.name, datetime.now(UTC))
     plan = make_plan(loaded.profile, read_host())
     if request.dry_run:
@@ -63,9 +63,9 @@ def run_profile(request: RunRequest) -> None:
     if run_dir.exists():
         raise RunDirectoryError(run_dir, "exists already", hint="Name another with --output; nothing was changed.")
     for cleaned in registry.clean_dead():
-        _say(str(cleaned))
+        say(str(cleaned))
     binaries = _prepare(request, loaded, plan)
-    result = asyncio.run(_execute(request, loaded, binaries, run_dir))
+    result = asyncio.run(execute_once(request, loaded, binaries, run_dir))
     document = build(load_run(result.run_dir))
     if request.as_json:
         print(render_json(document), end="")  # noqa: T201
@@ -89,7 +89,10 @@ def _prepare(request: RunRequest, loaded: LoadedProfile, plan: RunPlan) -> Binar
     )
 
 
-async def _execute(request: RunRequest, loaded: LoadedProfile, binaries: Binaries | None, run_dir: Path) -> RunResult:
+async def execute_once(
+    request: RunRequest, loaded: LoadedProfile, binaries: Binaries | None, run_dir: Path
+) -> RunResult:
+    """Run a loaded profile into a new directory, with progress; a matrix does so for each of its runs."""
     options = LocalOptions(run_dir=run_dir, binaries=binaries, cluster=request.cluster, keep=request.keep)
     progress = _silent if request.quiet else ProgressWriter(sys.stderr)
     result = await execute(
@@ -100,7 +103,7 @@ async def _execute(request: RunRequest, loaded: LoadedProfile, binaries: Binarie
     )
     if request.keep and request.cluster is None:
         name = options.own_cluster_name
-        _say(f"cluster {name} stays up: scaletest run PROFILE --cluster {name}; scaletest cluster down {name}")
+        say(f"cluster {name} stays up: scaletest run PROFILE --cluster {name}; scaletest cluster down {name}")
     return result
 
 
@@ -108,5 +111,6 @@ def _silent(_record: Record) -> None:
     """Show no progress."""
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Tell people something that is no part of the report."""
     print(text, file=sys.stderr, flush=True)  # noqa: T201

@@ -1,0 +1,139 @@
+"""``matrix.json``: what a matrix was asked for, and how far it got.
+
+A *matrix* runs a profile in several *variants*, one for each combination of values; each variant is run once or several
+times. A matrix directory holds ``matrix.json`` and one ordinary run directory for each *run* that was begun.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from scaletest.core.errors import RunDirectoryError
+from scaletest.core.rundir import VERDICT_NAME, write_json
+
+__all__ = [
+    "MATRIX_INFO_NAME",
+    "MATRIX_SCHEMA_VERSION",
+    "Axis",
+    "MatrixInfo",
+    "RunEntry",
+    "VariantEntry",
+    "is_matrix",
+    "kept_outcome",
+    "read_matrix_info",
+    "write_matrix_info",
+]
+
+MATRIX_INFO_NAME: Final = "matrix.json"
+MATRIX_SCHEMA_VERSION: Final = 1
+
+RunStatus = Literal["waiting", "running", "finished", "incomplete"]
+"""``running`` also stays behind when the machine or scaletest itself was killed: the run directory tells the truth."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Axis(_Part):
+    """A key and the values that it takes, as ``--matrix`` gave them."""
+
+    key: str
+    values: list[str]
+
+
+class VariantEntry(_Part):
+    """One combination of values."""
+
+    name: str
+    values: dict[str, str]
+    """Value by key of its axis."""
+    changes: dict[str, Any]
+    """What its profile has other than ``MatrixInfo.profile``, by dotted key; None for what it lacks."""
+
+
+class RunEntry(_Part):
+    """One run of a variant."""
+
+    directory: str
+    """Name of its run directory within the matrix directory."""
+    variant: str
+    repeat: int
+    """1 for the first run of the variant."""
+    status: RunStatus = "waiting"
+    outcome: str | None = None
+    exit_code: int | None = None
+    message: str | None = None
+    """Why it is incomplete."""
+
+
+class MatrixInfo(_Part):
+    """The whole of ``matrix.json``; ``runs`` stand in the order in which they are run."""
+
+    schema_version: int = MATRIX_SCHEMA_VERSION
+    id: str
+    """Name of the matrix directory."""
+    reference: str
+    """Profile as the command line named it."""
+    overrides: list[str]
+    axes: list[Axis]
+    repeat: int
+    argv: list[str]
+    started_at: str
+    limits: dict[str, dict[str, Any]]
+    """Limits that all variants share, by component; what a variant's own profile says is not among them."""
+    profile: dict[str, Any]
+    """The resolved profile of the first variant, before ``limits`` were written into it."""
+    variants: list[VariantEntry]
+    runs: list[RunEntry]
+
+
+def is_matrix(directory: Path) -> bool:
+    """Whether a directory is that of a matrix."""
+    return (directory / MATRIX_INFO_NAME).is_file()
+
+
+def write_matrix_info(directory: Path, info: MatrixInfo) -> None:
+    """Write ``matrix.json`` whole. Raises OSError."""
+    write_json(directory / MATRIX_INFO_NAME, info.model_dump(mode="json"))
+
+
+def read_matrix_info(directory: Path) -> MatrixInfo:
+    """Read ``matrix.json``. Raises RunDirectoryError when there is none, or it is not ours, cut short or newer."""
+    path = directory / MATRIX_INFO_NAME
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise RunDirectoryError(directory, f"no matrix directory: it has no {MATRIX_INFO_NAME}") from None
+    except (OSError, ValueError) as error:
+        raise RunDirectoryError(path, f"cannot be read: {error}") from None
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if not isinstance(version, int):
+        raise RunDirectoryError(path, "of another program")
+    if version > MATRIX_SCHEMA_VERSION:
+        what = f"written by a newer scaletest (matrix schema {version}; this one reads up to {MATRIX_SCHEMA_VERSION})"
+        raise RunDirectoryError(path, what, hint="Upgrade scaletest to read it.")
+    try:
+        return MatrixInfo.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise RunDirectoryError(path, f"{where}: {first['msg']}") from None
+
+
+def kept_outcome(run_dir: Path) -> tuple[str, int] | None:
+    """Return outcome and exit code of a run that came to its end; None for one that did not, or was never begun.
+
+    What counts is the verdict that the run wrote last of all: ``matrix.json`` may have missed it.
+    """
+    try:
+        verdict: Mapping[str, Any] = json.loads((run_dir / VERDICT_NAME).read_text(encoding="utf-8"))
+        outcome, exit_code = str(verdict["outcome"]), int(verdict["exit_code"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return None if outcome == "incomplete" else (outcome, exit_code)
