@@ -12,6 +12,7 @@ from typing import Final
 
 from scaletest.core.units import write_duration
 from scaletest.profile.forms import RUN_TIME_WORDS
+from scaletest.profile.levers import agent_flows, pool_sizes, running_flows
 from scaletest.profile.objectives import Subject, parse_objective
 from scaletest.profile.places import Issue, Path, nearest
 from scaletest.profile.schema import COMPONENTS, FlowSpec, Phase, Profile
@@ -76,34 +77,60 @@ def _start_issues(profile: Profile, path: Path, phase: Phase, running: set[str])
 
 def _pools_hold(profile: Profile) -> Iterator[Issue]:
     """Follow the sizes of the pools through the actions."""
-    sizes = {pool.name: pool.nodes for pool in profile.fleet.pools}
-    largest = dict(sizes)
+    largest = {pool.name: pool.nodes for pool in profile.fleet.pools}
     for index, phase in enumerate(profile.phases):
         for position, action in enumerate(phase.do):
-            key, resize = ("grow", action.grow) if action.grow is not None else ("shrink", action.shrink)
-            assert resize is not None
-            path: Path = ("phases", index, "do", position, key)
+            resize = action.grow or action.shrink
+            if resize is None:
+                continue
+            path: Path = ("phases", index, "do", position, action.name)
+            sizes = pool_sizes(profile, index, before=position)
             if resize.pool not in sizes:
                 yield _missing((*path, "pool"), "pool", resize.pool, sizes)
-                continue
-            change = resize.by if key == "grow" else -resize.by
-            if sizes[resize.pool] + change < 0:
+            elif action.shrink is not None and resize.by > sizes[resize.pool]:
                 yield Issue((*path, "by"), f"pool {resize.pool!r} has {sizes[resize.pool]:,} nodes at this point")
-            sizes[resize.pool] = max(0, sizes[resize.pool] + change)
-            largest[resize.pool] = max(largest[resize.pool], sizes[resize.pool])
+            elif action.grow is not None:
+                largest[resize.pool] = max(largest[resize.pool], sizes[resize.pool] + resize.by)
     for index, pool in enumerate(profile.fleet.pools):
         if not largest[pool.name]:
             yield Issue(("fleet", "pools", index, "nodes"), f"pool {pool.name!r} has no nodes and no action adds any")
 
 
+def _actions_fit(profile: Profile) -> Iterator[Issue]:
+    """Actions are about flows that run, and a rollback about one that can be rolled back."""
+    for index, phase in enumerate(profile.phases):
+        for position, action in enumerate(phase.do):
+            path: Path = ("phases", index, "do", position, action.name)
+            about = action.block or action.unblock or action.delete_rollout
+            if about is not None:
+                yield from _flow_action_issues(profile, (*path, "flow"), index, about.flow)
+            if (
+                action.delete_rollout is not None
+                and (flow := profile.flows.get(action.delete_rollout.flow)) is not None
+            ):
+                yield from _rollback_issues((*path, "flow"), action.delete_rollout.flow, flow)
+            if action.lever in {"block-agents", "all-three"} and not agent_flows(profile, index):
+                yield Issue(path, "no flow of agents runs when this phase begins: there is nothing to block")
+
+
+def _flow_action_issues(profile: Profile, path: Path, phase: int, name: str) -> Iterator[Issue]:
+    if name not in profile.flows:
+        yield _missing(path, "flow", name, profile.flows)
+    elif name not in running_flows(profile, phase):
+        what = f"flow {name!r} does not run when the actions of this phase are done"
+        yield Issue(path, what, "a phase starts its flows after its actions: start the flow in an earlier phase")
+
+
+def _rollback_issues(path: Path, name: str, flow: FlowSpec) -> Iterator[Issue]:
+    if flow.daemon_set is None:
+        yield Issue(
+            path, f"flow {name!r} has no daemonSet to delete", f"write daemonSet: NAMESPACE/NAME in flows.{name}"
+        )
+
+
 def _nodes_at(profile: Profile, until: int) -> int:
     """Count the nodes once the actions of the phases up to and including ``until`` are done."""
-    nodes = profile.fleet.node_count
-    for phase in profile.phases[: until + 1]:
-        nodes += sum(
-            action.grow.by if action.grow else -action.shrink.by if action.shrink else 0 for action in phase.do
-        )
-    return nodes
+    return sum(pool_sizes(profile, until).values())
 
 
 def _agents_have_nodes(profile: Profile) -> Iterator[Issue]:
@@ -236,6 +263,7 @@ _CHECKS: Final[tuple[Callable[[Profile], Iterator[Issue]], ...]] = (
     _names_differ,
     _flows_are_started,
     _pools_hold,
+    _actions_fit,
     _agents_have_nodes,
     _locustfile_identities,
     _subjects_exist,

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic.alias_generators import to_camel
 
 from scaletest.core.resources import parse_resource
+from scaletest.profile.actions import Action
 from scaletest.profile.forms import (
     CapBytes,
     Condition,
@@ -33,6 +34,7 @@ from scaletest.profile.forms import (
     StepLabel,
     Version,
 )
+from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
 
 __all__ = [
     "COMPONENTS",
@@ -57,11 +59,6 @@ __all__ = [
     "Taint",
 ]
 
-ComponentName = Literal["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller"]
-COMPONENTS: tuple[ComponentName, ...] = (
-    "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok-controller",
-)  # fmt: skip
-
 
 class Model(BaseModel):
     """Base of all parts: frozen, camelCase, unknown keys refused, nothing coerced (``"50"`` is no number)."""
@@ -85,7 +82,7 @@ class ControlPlaneSpec(Model):
 
     kubernetes: Version = Field("1.37", description="Kubernetes version; a minor resolves to a pinned patch.")
     etcd: Version = Field("3.6", description="etcd version, resolved likewise.")
-    api_servers: int = Field(1, ge=1, le=1, description="Number of API servers.")
+    api_servers: int = Field(1, ge=1, le=8, description="Number of API servers on the one etcd.")
     heartbeat_factor: Literal["auto"] | Annotated[int, Field(ge=1, le=60)] = Field(
         "auto",
         description=(
@@ -317,14 +314,32 @@ class FlowSpec(Model):
     steps: list[StepSpec] = Field(default_factory=list, description="What each agent does.")
     on_error: BackoffSpec = Field(default_factory=BackoffSpec, description="Back-off after a failure.")
     limit: ClientLimitSpec | None = Field(None, description="Client-side rate limit of each agent.")
+    daemon_set: str | None = Field(
+        None,
+        description=(
+            "`NAMESPACE/NAME` of the DaemonSet that stands for the rollout: created through the API before the flow starts, "
+            "and what `deleteRollout` deletes. It selects no node, for the agents are the load driver's."
+        ),
+    )
 
     @field_validator("identity")
     @classmethod
     def _identity_form(cls, value: str) -> str:
         return check_identity(value)
 
+    @field_validator("daemon_set")
+    @classmethod
+    def _daemon_set_form(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,200}", value):
+            msg = f"{value!r} is no DaemonSet: write NAMESPACE/NAME"
+            raise ValueError(msg)
+        return value
+
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
+        if self.daemon_set is not None and self.agents is None:
+            msg = "daemonSet goes with agents"
+            raise ValueError(msg)
         if (self.agents is None) == (self.locustfile is None):
             msg = "a flow has exactly one of agents, locustfile"
             raise ValueError(msg)
@@ -339,17 +354,6 @@ class FlowSpec(Model):
             msg = f"steps must differ in name: give a label ({', '.join(titles)})"
             raise ValueError(msg)
         return self
-
-
-def check_identity(value: str) -> str:
-    """Return an identity's name if it is well-formed. Raises ValueError with the accepted forms."""
-    kind, _, account = value.partition(":")
-    if value in {"system:masters", "admin", "on-call", "node"}:
-        return value
-    if kind == "serviceAccount" and re.fullmatch(r"[a-z0-9][a-z0-9-]*/[a-z0-9][a-z0-9.-]*", account):
-        return value
-    msg = f"{value!r} is no identity: use system:masters, admin, on-call, node or serviceAccount:NAMESPACE/NAME"
-    raise ValueError(msg)
 
 
 class ProbeSpec(Model):
@@ -393,27 +397,6 @@ class ProbeSpec(Model):
         return self
 
 
-class ResizeAction(Model):
-    """A change of a pool's size."""
-
-    pool: Name = Field(description="Pool to change.")
-    by: int = Field(ge=1, le=100_000, description="Number of nodes.")
-
-
-class Action(Model):
-    """Something the runner does when a phase begins: exactly one of its keys."""
-
-    grow: ResizeAction | None = Field(None, description="Add nodes with their pods to a pool.")
-    shrink: ResizeAction | None = Field(None, description="Delete the newest nodes of a pool, with their pods.")
-
-    @model_validator(mode="after")
-    def _one_action(self) -> Self:
-        if (self.grow is None) == (self.shrink is None):
-            msg = "an action has exactly one of grow, shrink"
-            raise ValueError(msg)
-        return self
-
-
 class Phase(Model):
     """A named span of the run; ends by time (``for``) or by condition (``until``, at most ``atMost``)."""
 
@@ -423,7 +406,9 @@ class Phase(Model):
     at_most_s: PositiveDurationS | None = Field(None, alias="atMost", description="Longest time to wait for `until`.")
     start: list[Name] = Field(default_factory=list, description="Flows to start.")
     stop: list[Name] = Field(default_factory=list, description="Flows to stop.")
-    do: list[Action] = Field(default_factory=list, description="Actions, in order, before the clock of the phase.")
+    do: list[Action] = Field(
+        default_factory=list, description="Actions, begun in order when the phase begins, before its flows start."
+    )
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
