@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +22,7 @@ from scaletest.observe.hostinfo import host_info
 from scaletest.profile.loading import LoadedProfile, load_profile
 from scaletest.report.build import build
 from scaletest.report.json_report import render_json
+from scaletest.report.live import LiveView, can_show
 from scaletest.report.progress import ProgressWriter
 from scaletest.report.rundir import load_run
 from scaletest.report.terminal import print_report
@@ -94,17 +97,26 @@ async def execute_once(
 ) -> RunResult:
     """Run a loaded profile into a new directory, with progress; a matrix does so for each of its runs."""
     options = LocalOptions(run_dir=run_dir, binaries=binaries, cluster=request.cluster, keep=request.keep)
-    progress = _silent if request.quiet else ProgressWriter(sys.stderr)
-    result = await execute(
-        loaded,
-        RunOptions(run_dir=run_dir, argv=sys.argv[1:], host=host_info().to_json()),
-        LocalEngines(loaded, options),
-        progress,
-    )
+    async with _progress(request, loaded) as progress:
+        result = await execute(
+            loaded,
+            RunOptions(run_dir=run_dir, argv=sys.argv[1:], host=host_info().to_json()),
+            LocalEngines(loaded, options),
+            progress,
+        )
     if request.keep and request.cluster is None:
         name = options.own_cluster_name
         say(f"cluster {name} stays up: scaletest run PROFILE --cluster {name}; scaletest cluster down {name}")
     return result
+
+
+def _progress(request: RunRequest, loaded: LoadedProfile) -> AbstractAsyncContextManager[Callable[[Record], None]]:
+    """Show a run while it lasts: on a terminal in a live view, elsewhere in plain lines."""
+    if request.quiet:
+        return nullcontext(_silent)
+    if can_show(sys.stderr, os.environ):
+        return LiveView(loaded.profile, sys.stderr)
+    return nullcontext(ProgressWriter(sys.stderr))
 
 
 def _silent(_record: Record) -> None:

@@ -7,48 +7,77 @@ follow the terminal (``NO_COLOR``, ``TERM=dumb`` and pipes get none); a terminal
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Iterable
 from typing import Final, Literal, TextIO
 
 from rich.console import Console
 
 from scaletest.report.document import Document
 from scaletest.report.glyphs import to_ascii
-from scaletest.report.sections import SECTIONS, Section
+from scaletest.report.sections import SECTIONS, Drawn
 
-__all__ = ["print_report", "render"]
+__all__ = ["ColorSystem", "color_system", "print_drawn", "print_report", "render", "render_drawn", "shows_unicode"]
 
 ColorSystem = Literal["standard", "256", "truecolor"]
 
 _SYSTEMS: Final[dict[str, ColorSystem]] = {"standard": "standard", "256": "256", "truecolor": "truecolor"}
 
 
+Parts = Callable[[int], Iterable[Iterable[Drawn]]]
+"""Gives what is drawn at a width, in parts with an empty line before each."""
+
+
 def render(document: Document, *, width: int, unicode: bool = True, colors: ColorSystem | None = None) -> str:
     """Draw the report as text that ends in a newline."""
+    return render_drawn(_sections(document), width=width, unicode=unicode, colors=colors)
+
+
+def print_report(document: Document, stream: TextIO) -> None:
+    """Print the report as the stream can show it."""
+    print_drawn(_sections(document), stream)
+
+
+def _sections(document: Document) -> Parts:
+    return lambda width: (section(document, width) for section in SECTIONS)
+
+
+def render_drawn(parts: Parts, *, width: int, unicode: bool = True, colors: ColorSystem | None = None) -> str:
+    """Draw parts as text that ends in a newline."""
     out = io.StringIO()
     console = Console(
         file=out, width=max(width, 40), force_terminal=colors is not None, color_system=colors, no_color=colors is None,
         markup=False, emoji=False, highlight=False, legacy_windows=False, _environ={},
     )  # fmt: skip
-    for section in SECTIONS:
-        _print_section(console, document, section)
+    for part in parts(console.width):
+        _print_part(console, part)
     text = out.getvalue()
     if colors is None:
         text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
     return text if unicode else to_ascii(text)
 
 
-def _print_section(console: Console, document: Document, section: Section) -> None:
-    for index, part in enumerate(section(document, console.width)):
+def _print_part(console: Console, part: Iterable[Drawn]) -> None:
+    for index, item in enumerate(part):
         if index == 0:
             console.print()
-        console.print(part)
+        console.print(item)
 
 
-def print_report(document: Document, stream: TextIO) -> None:
-    """Print the report as the stream can show it."""
+def print_drawn(parts: Parts, stream: TextIO) -> None:
+    """Print parts as the stream can show them."""
+    width, unicode = Console(file=stream).width, shows_unicode(stream)
+    stream.write(render_drawn(parts, width=width, unicode=unicode, colors=color_system(stream)))
+    stream.flush()
+
+
+def color_system(stream: TextIO) -> ColorSystem | None:
+    """Return the colours that a stream shows; None for none."""
     console = Console(file=stream)
     system = console.color_system if console.is_terminal and not console.no_color else None
+    return _SYSTEMS.get(system or "")
+
+
+def shows_unicode(stream: TextIO) -> bool:
+    """Whether a stream takes every character of the report."""
     encoding = (getattr(stream, "encoding", None) or "utf-8").lower()
-    unicode = encoding.replace("-", "").startswith("utf")
-    stream.write(render(document, width=console.width, unicode=unicode, colors=_SYSTEMS.get(system or "")))
-    stream.flush()
+    return encoding.replace("-", "").startswith("utf")

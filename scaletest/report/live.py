@@ -1,0 +1,117 @@
+"""The live view of a run on a terminal: what happens now, drawn four times a second, gone when the run ends.
+
+Records of the journal go in through ``LiveView.__call__``. They fold into the same ``RunState`` that the final report is made
+of (``live_state``); ``live_figures`` reads the last seconds off it, ``live_view`` draws them as text, and
+``live_screen`` puts that on the terminal. The final report, and everything else printed meanwhile, stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Final, Self, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from scaletest.core.journal import Record
+from scaletest.profile.schema import Profile
+from scaletest.report.glyphs import to_ascii
+from scaletest.report.live_screen import Screen, Size, size_of
+from scaletest.report.live_state import LiveState
+from scaletest.report.live_view import draw
+from scaletest.report.progress import ProgressWriter
+from scaletest.report.terminal import ColorSystem, color_system, shows_unicode
+
+__all__ = ["DRAWN_EVERY_S", "LiveView", "can_show", "to_lines"]
+
+DRAWN_EVERY_S: Final = 0.25
+"""Four times a second: fluent enough to be watched, and what Rich's own live displays take."""
+
+
+def can_show(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Whether a stream is a terminal on which the cursor can be moved."""
+    return stream.isatty() and environ.get("TERM", "dumb") not in {"", "dumb", "unknown"}
+
+
+def to_lines(drawn: Sequence[Text], *, unicode: bool, colors: ColorSystem | None) -> list[str]:
+    """Turn drawn lines into characters for a terminal."""
+    if colors is None:
+        lines = [line.plain.rstrip() for line in drawn]
+    else:
+        out = io.StringIO()
+        console = Console(
+            file=out, width=1000, force_terminal=True, color_system=colors, no_color=False,
+            markup=False, emoji=False, highlight=False, legacy_windows=False, _environ={},
+        )  # fmt: skip
+        for line in drawn:
+            line.rstrip()
+            console.print(line, no_wrap=True, crop=False)
+        lines = out.getvalue().splitlines()
+    return lines if unicode else [to_ascii(line) for line in lines]
+
+
+class LiveView:
+    """Shows a run on a terminal while its context is open; records go in by calling it."""
+
+    def __init__(self, profile: Profile, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._live = LiveState(profile)
+        self._stream = stream
+        self._clock = clock
+        self._origin_s = math.inf
+        self._colors = color_system(stream)
+        self._unicode = shows_unicode(stream)
+        self._screen = Screen(stream)
+        self._lines: ProgressWriter | None = None
+        self._ticking: asyncio.Task[None] | None = None
+
+    def __call__(self, record: Record) -> None:
+        """Take in a record; it is seen with the next picture."""
+        if self._lines is not None:
+            self._lines(record)
+            return
+        self._live.apply(record)
+        # A record is read a little after it was written: the earliest reading is nearest to the truth.
+        self._origin_s = min(self._origin_s, self._clock() - self._live.run.last_t_s)
+
+    async def __aenter__(self) -> Self:
+        self._screen.open()
+        self._ticking = asyncio.create_task(self._tick())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._ticking is not None:
+                self._ticking.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await self._ticking
+        finally:
+            self._screen.close()
+
+    async def _tick(self) -> None:
+        while self._lines is None:
+            if not self._screen.busy:
+                self._draw()
+            await asyncio.sleep(DRAWN_EVERY_S)
+
+    def _draw(self) -> None:
+        size = size_of(self._stream)
+        try:
+            self._screen.show(self.picture(size), size)
+        except Exception as error:  # noqa: BLE001 - a picture that cannot be drawn must not end the run
+            self._screen.close()
+            self._lines = ProgressWriter(self._stream)
+            self._stream.write(f"live view: {type(error).__name__}: {error}; going on in plain lines\n")
+
+    def picture(self, size: Size) -> list[str]:
+        """Draw the view as it is now, to leave one row of the terminal free."""
+        now_s = max(self._live.run.last_t_s, self._clock() - self._origin_s)
+        drawn = draw(self._live, now_s, width=size.columns, height=size.rows - 1)
+        return to_lines(drawn, unicode=self._unicode, colors=self._colors)
