@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from scaletest.controlplane import kwokctl, pki, registry
 from scaletest.controlplane import ports as portlib
@@ -46,6 +46,12 @@ __all__ = ["ClusterRequest", "KwokControlPlane", "connect_cluster", "start_clust
 
 HEALTH_TIMEOUT_S: Final = 120.0
 """From open ports to all health checks ok. Measured: 2–4 s on 2 idle cores, 60 s with eighteen others waiting for them."""
+
+API_SERVER: Final = "kube-apiserver"
+
+_ADVERTISED_NETWORK: Final = "192.0.2"
+"""Addresses for documentation (RFC 5737), of which each further API server advertises one. With equal addresses each would remove the
+other's entry from the ``kubernetes`` Service. Nothing connects to them: the ports differ, and that Service has one port."""
 
 _HEALTH_PATHS: Final[dict[PortRole, str]] = {
     "kube-apiserver": "/readyz",
@@ -84,8 +90,12 @@ class KwokControlPlane:
         self.record = record
         self.layout = kwokctl.KwokLayout(record.dir, record.name)
         self.supervisor = SupervisorClient(record.dir)
-        self.identities = Identities(record.dir / "credentials", self.layout.pki_dir, record.servers)
         self._journal: Path | None = None
+
+    @property
+    def identities(self) -> Identities:
+        """Who a client can be, with all API servers that there are now."""
+        return Identities(self.dir / "credentials", self.layout.pki_dir, self.servers)
 
     @property
     def name(self) -> str:
@@ -184,16 +194,34 @@ class KwokControlPlane:
         await asyncio.to_thread(registry.remove, self.name)
 
     def _base_url(self, component: str) -> str:
-        port = self.record.ports[component]  # type: ignore[index]  # components are port roles
+        added = self.record.added_servers
+        port = added[component] if component in added else self.record.ports[cast("PortRole", component)]
         scheme = "http" if component in {"etcd", "kwok-controller"} else "https"
         return f"{scheme}://{portlib.LOOPBACK}:{port}"
+
+    async def add_api_server(self) -> str:
+        """Start one more API server on the same etcd, with the limits of the first; return its URL once it is ready.
+
+        Raises ClusterError, ResourceShortage.
+        """
+        number = len(self.servers) + 1
+        name = f"{API_SERVER}-{number}"
+        self.record = await asyncio.to_thread(registry.add_server, self.record, name)
+        port = self.record.added_servers[name]
+        flags = {"secure-port": str(port), "advertise-address": f"{_ADVERTISED_NETWORK}.{number}"}
+        await self.supervisor.add_replica(name, of=API_SERVER, port=port, flags=flags)
+        await self._wait_component_healthy(name, "/readyz", HEALTH_TIMEOUT_S)
+        pid = next(component.pid for component in self.components() if component.name == name)
+        # Not all of them are looked at: when a server is added in an overload, others may well be down.
+        await asyncio.to_thread(self._refuse_exposed, {pid or 0: name})
+        return self.servers[-1]
 
     async def wait_healthy(self, timeout_s: float) -> None:
         """Wait until every component says that it is healthy. Raises ClusterError with the log of one that does not."""
         checks = [self._wait_component_healthy(role, path, timeout_s) for role, path in _HEALTH_PATHS.items()]
         await asyncio.gather(*checks)
 
-    async def _wait_component_healthy(self, component: PortRole, path: str, timeout_s: float) -> None:
+    async def _wait_component_healthy(self, component: str, path: str, timeout_s: float) -> None:
         deadline_s = time.monotonic() + timeout_s
         access = self.identities.access_as(self.identities.masters)
         async with KubernetesApi(access, server=self._base_url(component), timeout_s=10.0) as api:
@@ -222,6 +250,9 @@ class KwokControlPlane:
                 msg = f"{component.name} of cluster {self.name} does not run\n{log}"
                 raise ClusterError(msg.rstrip(), hint=f"Its logs lie in {self.logs_dir}.")
             pids[component.process.pid] = component.name
+        self._refuse_exposed(pids)
+
+    def _refuse_exposed(self, pids: Mapping[int, str]) -> None:
         exposed = [found for found in portlib.listeners_of(pids) if not found.address.startswith("127.")]
         if exposed:
             sockets = ", ".join(f"{pids[found.pid or 0]} on {found.address}:{found.port}" for found in exposed)
@@ -258,11 +289,13 @@ async def start_cluster(request: ClusterRequest) -> KwokControlPlane:
         await cluster.wait_healthy(HEALTH_TIMEOUT_S)
         admin = await cluster.access("admin")
         await asyncio.to_thread(cluster.check_processes)
+        for _ in range(1, request.spec.api_servers):
+            await cluster.add_api_server()
         text = kubeconfig_text(cluster.name, [admin, await cluster.access(MASTERS)])
         pki.write_private(cluster.kubeconfig, text)
         if request.owner is None:
             await cluster.supervisor.set_owner(None)
-        cluster.record = dataclasses.replace(record, ready_s=round(time.monotonic() - began_s, 3))
+        cluster.record = dataclasses.replace(cluster.record, ready_s=round(time.monotonic() - began_s, 3))
         registry.save(cluster.record)
     except BaseException as error:
         with contextlib.suppress(ClusterError):

@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -91,6 +91,17 @@ class SupervisorClient:
     async def thaw(self, component: str) -> None:
         """Let a frozen component go on."""
         await self._ask({"op": "thaw", "component": component})
+
+    async def restart(self, component: str) -> None:
+        """End a component with SIGTERM; it is restarted with the back-off."""
+        await self._ask({"op": "restart", "component": component})
+
+    async def add_replica(self, name: str, *, of: str, port: int, flags: Mapping[str, str]) -> None:
+        """Start one more of a component: same binary, environment and limits, same arguments but for ``flags``.
+
+        It is supervised under ``name``, and ready once ``port`` accepts connections.
+        """
+        await self._ask({"op": "add_replica", "name": name, "of": of, "port": port, "flags": dict(flags)})
 
     async def end(self, reason: EndReason = "asked", *, timeout_s: float = 30.0) -> ClusterState:
         """End the cluster and wait until every process of it is gone. A second call is no error."""

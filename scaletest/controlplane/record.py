@@ -30,6 +30,8 @@ class ClusterRecord:
     versions: dict[str, str]
     """``kubernetes``, ``etcd``, ``kwok``."""
     heartbeat: Heartbeat
+    added_servers: dict[str, int] = field(default_factory=dict)
+    """Ports of further API servers by the name of their component (``kube-apiserver-2``)."""
     limits: dict[str, dict[str, Any]] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
     """Free text by key: what made the cluster, and for what."""
@@ -50,8 +52,14 @@ class ClusterRecord:
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """URLs of the API servers."""
-        return (f"https://{LOOPBACK}:{self.ports['kube-apiserver']}",)
+        """URLs of the API servers, the first one first."""
+        ports = (self.ports["kube-apiserver"], *self.added_servers.values())
+        return tuple(f"https://{LOOPBACK}:{port}" for port in ports)
+
+    @property
+    def all_ports(self) -> tuple[int, ...]:
+        """Every port that is the cluster's."""
+        return (*self.ports.values(), *self.added_servers.values())
 
     @property
     def etcd_endpoint(self) -> str:

@@ -16,6 +16,7 @@ dead, and the next command that starts a cluster ends what is left of it and rem
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import fcntl
 import json
@@ -44,6 +45,7 @@ __all__ = [
     "Cleaned",
     "ClusterRecord",
     "ClusterStatus",
+    "add_server",
     "check_name",
     "clean_dead",
     "create",
@@ -116,6 +118,19 @@ def create(
         write_private_json(scratch / RECORD_NAME, record.to_json())
         scratch.rename(target)
     return record
+
+
+def add_server(record: ClusterRecord, component: str) -> ClusterRecord:
+    """Reserve a port for one more API server of a cluster, and return the cluster's new record, saved.
+
+    Raises ResourceShortage when no port is left.
+    """
+    root = _root()
+    with _lock(root):
+        port = _choose_ports(root, {})["kube-apiserver"]
+        added = dataclasses.replace(record, added_servers={**record.added_servers, component: port})
+        save(added)
+    return added
 
 
 def check_name(name: str) -> None:
@@ -260,10 +275,7 @@ def _state(path: Path) -> ClusterState | None:
 
 def _choose_ports(root: Path, wanted: Mapping[PortRole, int]) -> dict[PortRole, int]:
     owners = {
-        port: record.name
-        for path in root.iterdir()
-        if (record := _read(path)) is not None
-        for port in record.ports.values()
+        port: record.name for path in root.iterdir() if (record := _read(path)) is not None for port in record.all_ports
     }
 
     def holder(port: int) -> str | None:

@@ -139,6 +139,19 @@ class Groups:
                 return int(value)
         return 0
 
+    def add(self, component: str, limits: Limits) -> None:
+        """Make the groups of one more component and set its limits. Raises OSError."""
+        parents = [parent for parent in (self.memory, self.cpu) if parent is not None]
+        for parent in dict.fromkeys(parents):
+            (parent / component).mkdir(exist_ok=True)
+        if self.memory_by == "cgroup_v2":
+            _limit_v2(self.memory / component, limits, with_cpu=self.cpu is not None)
+        else:
+            _limit_memory_v1(self.memory / component, limits)
+            if self.cpu is not None:
+                _limit_cpu_v1(self.cpu / component, limits)
+        self.components = (*self.components, component)
+
     def directories(self) -> list[Path]:
         """Every directory made, children before parents."""
         parents = [self.memory] if self.cpu in {None, self.memory} else [self.memory, self.cpu]

@@ -95,6 +95,10 @@ class Component:
         """Signal the process; says whether there was one."""
         return self.state.process is not None and self.state.process.send(signum)
 
+    def start(self) -> None:
+        """Run the component that no launcher has started. Raises OSError when no process can be made."""
+        self._adopt(self._spawn())
+
     def give_up_restart(self) -> None:
         """Do not start the component again."""
         if self._restart is not None:

@@ -18,7 +18,9 @@ from scaletest.core.processes import ProcessId
 __all__ = ["ControlServer", "Controlled", "bind_socket"]
 
 _LINE_LIMIT_BYTES: Final = 1 << 20
-_SIGNALS: Final = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
+_SIGNALS: Final = {
+    "kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT, "restart": signal.SIGTERM,
+}  # fmt: skip
 
 
 class Controlled(Protocol):
@@ -38,6 +40,9 @@ class Controlled(Protocol):
 
     def signal_component(self, name: str, signum: int) -> None:
         """Signal a component. Raises ValueError when there is none of that name, or it does not run."""
+
+    def add_replica(self, name: str, of: str, port: int, flags: dict[str, str]) -> None:
+        """Start one more of a component. Raises ValueError when there is none of that name, OSError."""
 
 
 def bind_socket(cluster_dir: Path) -> socket.socket:
@@ -122,8 +127,10 @@ class ControlServer:
                 controlled.set_owner(ProcessId.from_json(owner) if owner else None)
             case "end":
                 controlled.ask_end(request["reason"])
-            case "kill" | "freeze" | "thaw":
+            case "kill" | "freeze" | "thaw" | "restart":
                 controlled.signal_component(request["component"], _SIGNALS[op])
+            case "add_replica":
+                controlled.add_replica(request["name"], request["of"], request["port"], request["flags"])
             case _:
                 msg = f"unknown request {op!r}"
                 raise ValueError(msg)

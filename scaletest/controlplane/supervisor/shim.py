@@ -9,7 +9,7 @@ records, in ``CLUSTER_DIR/run``, what a restart needs: ``NAME.args`` (NUL-separa
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ from typing import Final
 from scaletest.controlplane.supervisor.cgroups import shell_quote
 from scaletest.core.processes import ProcessId
 
-__all__ = ["Invocation", "read_invocation", "read_pid", "shim_script", "write_shim"]
+__all__ = ["Invocation", "read_invocation", "read_pid", "shim_script", "write_invocation", "write_shim"]
 
 _OOM_SCORE_ADJ: Final = 800
 """Where the whole host runs out of memory, the kernel should take a component and not a bystander."""
@@ -70,6 +70,19 @@ class Invocation:
     args: tuple[str, ...]
     cwd: str
     env: dict[str, str]
+
+
+def write_invocation(run_directory: Path, component: str, invocation: Invocation) -> None:
+    """Record how a component is to be started that no launcher starts."""
+
+    def write(kind: str, parts: Iterable[str]) -> None:
+        path = run_directory / f"{component}.{kind}"
+        path.touch(mode=0o600)
+        path.write_bytes(b"".join(os.fsencode(part) + b"\0" for part in parts))
+
+    write("args", invocation.args)
+    write("env", (f"{name}={value}" for name, value in invocation.env.items()))
+    (run_directory / f"{component}.cwd").write_bytes(os.fsencode(invocation.cwd) + b"\n")
 
 
 def read_pid(run_directory: Path, component: str) -> ProcessId | None:

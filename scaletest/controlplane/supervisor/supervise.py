@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scaletest.controlplane import plan as plans
 from scaletest.controlplane.state import ClusterState, ComponentState, EndReason, Enforcement, write_state
-from scaletest.controlplane.supervisor import cgroups, ending, shim
+from scaletest.controlplane.supervisor import cgroups, ending, replica, shim
 from scaletest.controlplane.supervisor.backoff import BackoffState
 from scaletest.controlplane.supervisor.component import Component, Surroundings
 from scaletest.controlplane.supervisor.hostguard import watch_host
@@ -98,6 +98,25 @@ class Supervisor:
         msg = f"no component {name!r}: there are {', '.join(item.plan.name for item in self._components)}"
         raise ValueError(msg)
 
+    def add_replica(self, name: str, of: str, port: int, flags: dict[str, str]) -> None:
+        """Start one more of a component, with its limits. Raises ValueError when there is none of that name, OSError."""
+        originals = {component.plan.name: component.plan for component in self._components}
+        if of not in originals or name in originals:
+            msg = f"no component {of!r} to add {name!r} to: there are {', '.join(originals)}"
+            raise ValueError(msg)
+        if self.state.status != "ready":
+            msg = f"the cluster is {self.state.status}"
+            raise ValueError(msg)
+        plan, groups = replica.replica_plan(originals[of], name, port), self._around.groups
+        if groups is not None:
+            groups.add(name, plan.limits)
+            self.state.groups = [str(directory) for directory in groups.directories()]
+        records = plans.run_dir(self.cluster_dir)
+        first = shim.read_invocation(records, of)
+        args = replica.with_flags(first.args, flags)
+        shim.write_invocation(records, name, shim.Invocation(args, first.cwd, first.env))
+        self._take_in(plan).start()
+
     async def _start(self) -> None:
         try:
             await self._start_components()
@@ -124,16 +143,22 @@ class Supervisor:
             directory.mkdir(mode=0o700, exist_ok=True)
             for old in directory.iterdir():
                 old.unlink()
-        groups = self._around.groups = self._make_groups()
-        enforcement = Enforcement(groups.memory_by, groups.cpu_by) if groups else Enforcement("watchdog", "none")
+        self._around.groups = self._make_groups()
         for plan in self.plan.components:
-            state = ComponentState(plan.name, plan.limits, enforcement)
-            component = Component(plan, state, self._around, BackoffState(self.plan.backoff))
-            self.state.components[plan.name] = state
-            self._components.append(component)
-            self._write_shim(plan, groups)
-            component.announce(self.recorder)
+            self._take_in(plan)
         self._save()
+
+    def _take_in(self, plan: plans.ComponentPlan) -> Component:
+        """Make a component known, its shim written; its process comes later."""
+        groups = self._around.groups
+        enforcement = Enforcement(groups.memory_by, groups.cpu_by) if groups else Enforcement("watchdog", "none")
+        state = ComponentState(plan.name, plan.limits, enforcement)
+        component = Component(plan, state, self._around, BackoffState(self.plan.backoff))
+        self.state.components[plan.name] = state
+        self._components.append(component)
+        self._write_shim(plan, groups)
+        component.announce(self.recorder)
+        return component
 
     def _make_groups(self) -> cgroups.Groups | None:
         if self.plan.limit_by == "watchdog":
