@@ -38,6 +38,14 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan, the memory it needs and the time it takes; do nothing.")
     ] = False,
+    matrix: Annotated[
+        list[str] | None,
+        typer.Option("--matrix", metavar="KEY=V1,V2", help="Run every combination of values; repeatable."),
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", help="Run each variant of a matrix N times.")] = 1,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", metavar="DIR", help="Go on with the matrix in this directory.")
+    ] = None,
     format_: Annotated[Format, typer.Option("--format", help="Report on stdout as text or JSON.")] = Format.TEXT,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
@@ -46,19 +54,25 @@ def run(
     The exit code is the verdict: 0 pass, 99 an objective failed, 4 invalid measurement, 3 environment, 130 interrupted.
 
     Examples:  scaletest run smoke   |   scaletest run smoke --set nodes=200   |   scaletest run ./mine.yaml --dry-run
+
+    scaletest run smoke --matrix nodes=50,500 --matrix kubernetes=1.31,1.37 --repeat 3
     """
     from scaletest.cli import _running
 
-    _running.run_profile(
-        _running.RunRequest(
-            reference=profile,
-            overrides=tuple(set_ or ()),
-            output=output,
-            cluster=cluster,
-            keep=keep,
-            binaries=tuple(binary or ()),
-            dry_run=dry_run,
-            as_json=format_ is Format.JSON,
-            quiet=quiet,
-        )
+    request = _running.RunRequest(
+        reference=profile,
+        overrides=tuple(set_ or ()),
+        output=output,
+        cluster=cluster,
+        keep=keep,
+        binaries=tuple(binary or ()),
+        dry_run=dry_run,
+        as_json=format_ is Format.JSON,
+        quiet=quiet,
     )
+    if not matrix and repeat == 1 and resume is None:
+        _running.run_profile(request)
+        return
+    from scaletest.cli import _matrix
+
+    _matrix.run_matrix(_matrix.MatrixRequest(request, tuple(matrix or ()), repeat, resume))

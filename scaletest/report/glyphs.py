@@ -10,16 +10,17 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["BAD", "GOOD", "NOTHING", "bar", "phase_ruler", "sparkline", "to_ascii"]
+__all__ = ["BAD", "GOOD", "NOTHING", "UNEQUAL", "bar", "phase_ruler", "sparkline", "to_ascii"]
 
 GOOD: Final = "✓"
 BAD: Final = "✗"
 NOTHING: Final = "–"
+UNEQUAL: Final = "≠"
 
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _ASCII: Final = str.maketrans({
     GOOD: "+", BAD: "x", NOTHING: "-", "—": "-", "…": "~", "µ": "u", "×": "x", "·": "-", "─": "-", "│": "|", "░": ".", "█": "#",
-    "▁": "_", "▂": ".", "▃": ":", "▄": "-", "▅": "=", "▆": "+", "▇": "*", "≤": "<", "≥": ">",
+    "▁": "_", "▂": ".", "▃": ":", "▄": "-", "▅": "=", "▆": "+", "▇": "*", "≤": "<", "≥": ">", UNEQUAL: "*",
 })  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import Verdict, judge
 from scaletest.core.errors import RunDirectoryError
 from scaletest.core.journal import JOURNAL_NAME, JournalReader
+from scaletest.core.matrixdir import is_matrix
 from scaletest.core.rundir import RUN_INFO_NAME, RunInfo, read_run_info
 
 __all__ = ["LATEST", "JournalHealth", "LoadedRun", "find_run", "load_run"]
@@ -90,8 +91,10 @@ def find_run(reference: str, results: Path) -> Path:
 
 
 def _run_names(results: Path) -> list[str]:
-    """Return the names of the runs under ``results``, oldest first: names begin with the time."""
+    """Return the names of the runs and matrices under ``results``, oldest first: names begin with the time."""
     try:
-        return sorted(entry.name for entry in results.iterdir() if (entry / RUN_INFO_NAME).is_file())
+        return sorted(
+            entry.name for entry in results.iterdir() if (entry / RUN_INFO_NAME).is_file() or is_matrix(entry)
+        )
     except OSError:
         return []

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from scaletest.controlplane.host import Host
@@ -205,24 +205,26 @@ def _load_all(
     reference: str, overrides: Sequence[str], choices: Sequence[Mapping[str, str]], more: Sequence[Sequence[str]]
 ) -> list[LoadedProfile]:
     loaded: list[LoadedProfile] = []
-    problems: dict[Problem, None] = {}
+    problems: dict[Problem, list[str]] = {}
     for values, flags in zip(choices, more, strict=True):
-        chosen = [f"{key}={value}" for key, value in values.items()]
+        chosen = {f"--set {key}={value}": (key, value) for key, value in values.items()}
         try:
-            loaded.append(load_profile(reference, [*overrides, *chosen, *flags]))
+            loaded.append(load_profile(reference, [*overrides, *(f"{k}={v}" for k, v in values.items()), *flags]))
         except ProfileError as error:
-            problems.update(dict.fromkeys(_of_matrix(problem, chosen) for problem in error.problems))
+            for problem in error.problems:
+                key, value = chosen.get(problem.file or "", ("", ""))
+                # Said once for all values of which it is true, and as the user wrote it.
+                said = replace(problem, file=f"--matrix {key}") if key else problem
+                known = problems.setdefault(said, [])
+                if key and value not in known:
+                    known.append(value)
     if problems:
-        raise ProfileError(list(problems))
+        said_all = [
+            replace(problem, file=f"{problem.file}={','.join(values)}") if values else problem
+            for problem, values in problems.items()
+        ]
+        raise ProfileError(said_all)
     return loaded
-
-
-def _of_matrix(problem: Problem, chosen: Sequence[str]) -> Problem:
-    """Say ``--matrix`` where the user wrote that."""
-    flag = next((text for text in chosen if problem.file == f"--set {text}"), None)
-    if flag is None:
-        return problem
-    return Problem(problem.what, f"--matrix {flag}", problem.line, problem.key, problem.hint)
 
 
 def _refuse_same(choices: Sequence[Mapping[str, str]], loaded: Sequence[LoadedProfile]) -> None:

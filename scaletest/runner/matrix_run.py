@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.verdict import worst
 from scaletest.core.errors import EnvironmentProblem, ExitCode, RunDirectoryError, ScaletestError, UsageError
 from scaletest.core.matrixdir import (
     MATRIX_INFO_NAME,
@@ -32,7 +31,7 @@ from scaletest.profile.places import show
 from scaletest.runner.matrix import Matrix, first_difference, run_names
 from scaletest.runner.session import RunResult
 
-__all__ = ["MatrixRunner", "begin", "check_same", "execute_matrix", "held", "matrix_exit_code", "new_info", "resumable"]
+__all__ = ["MatrixRunner", "begin", "check_same", "execute_matrix", "held", "new_info", "resumable"]
 
 RunOne = Callable[[RunEntry, Path], RunResult]
 """Runs a variant into a directory that does not exist yet; raises what ``session.execute`` raises."""
@@ -131,14 +130,6 @@ def _changes_differ(stored: Sequence[VariantEntry], wanted: Sequence[VariantEntr
 def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
     keys = dict.fromkeys([*before, *after])
     return next(((key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)), None)
-
-
-def matrix_exit_code(info: MatrixInfo) -> ExitCode:
-    """Return the worst exit code of all runs; a matrix with runs that wait is interrupted."""
-    codes = [ExitCode(entry.exit_code) for entry in info.runs if entry.exit_code in set(ExitCode)]
-    if any(entry.status in {"waiting", "running"} for entry in info.runs):
-        codes.append(ExitCode.INTERRUPTED)
-    return worst(codes)
 
 
 def execute_matrix(

@@ -1,0 +1,201 @@
+"""Behind ``scaletest run --matrix``: every variant one after the other, and the table of them all."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from scaletest.cli._running import RESULTS, RunRequest, execute_once, say
+from scaletest.controlplane import registry
+from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all
+from scaletest.controlplane.host import MemoryGauge, read_host
+from scaletest.core.errors import ExitCode, ResourceShortage, RunDirectoryError, ScaletestError, UsageError
+from scaletest.core.matrixdir import MatrixInfo, RunEntry
+from scaletest.core.units import format_bytes, format_count, format_duration
+from scaletest.report.matrix_build import build_matrix
+from scaletest.report.matrix_json import render_matrix_json
+from scaletest.report.matrix_table import print_matrix
+from scaletest.runner.matrix import Matrix, Variant, make_matrix, parse_axes
+from scaletest.runner.matrix_run import begin, check_same, execute_matrix, held, new_info, resumable
+from scaletest.runner.plan import refuse_if_too_large
+from scaletest.runner.rundirs import default_run_dir
+from scaletest.runner.session import RunResult
+
+__all__ = ["MatrixRequest", "run_matrix"]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRequest:
+    """What the command line asked for."""
+
+    run: RunRequest
+    axes: Sequence[str]
+    repeat: int
+    resume: Path | None
+
+
+def run_matrix(request: MatrixRequest) -> None:
+    """Run all variants to their table; raises SystemExit with the worst exit code."""
+    _refuse_options(request)
+    run = request.run
+    axes = parse_axes(request.axes, run.overrides)
+    stored = _stored(request)
+    matrix = make_matrix(
+        run.reference,
+        run.overrides,
+        axes,
+        repeat=request.repeat,
+        host=read_host(),
+        limits=stored.limits if stored else None,
+    )
+    for warning in matrix.warnings:
+        say(f"warning: {warning}")
+    directory = _directory(request, matrix)
+    wanted = new_info(
+        matrix,
+        directory,
+        reference=run.reference,
+        overrides=run.overrides,
+        repeat=request.repeat,
+        argv=sys.argv[1:],
+    )
+    if stored is not None:
+        check_same(stored, wanted, directory)
+    if run.dry_run:
+        print("\n".join(_plan_lines(request, matrix, stored or wanted, directory)))  # noqa: T201
+        raise SystemExit(int(ExitCode.PASS))
+    _report(request, directory, _run_all(request, matrix, stored, wanted, directory))
+
+
+def _refuse_options(request: MatrixRequest) -> None:
+    run = request.run
+    if not request.axes:
+        option = "--resume" if request.resume else "--repeat"
+        msg = f"{option} belongs to --matrix"
+        raise UsageError(msg, hint="One value is enough: --matrix nodes=50 --repeat 3")
+    if run.cluster is not None or run.keep:
+        option = "--cluster" if run.cluster is not None else "--keep"
+        msg = f"--matrix and {option} exclude each other: every variant gets a control plane of its own"
+        raise UsageError(msg)
+    if request.resume is not None and run.output is not None and request.resume != run.output:
+        msg = "--resume and --output name different directories"
+        raise UsageError(msg, hint="Leave one of them out.")
+
+
+def _stored(request: MatrixRequest) -> MatrixInfo | None:
+    if request.resume is not None:
+        stored = resumable(request.resume)
+        if stored is None:
+            raise RunDirectoryError(request.resume, "no such directory", hint="Leave --resume out to begin a matrix.")
+        return stored
+    return resumable(request.run.output) if request.run.output is not None else None
+
+
+def _directory(request: MatrixRequest, matrix: Matrix) -> Path:
+    given = request.resume or request.run.output
+    return given or default_run_dir(RESULTS, f"{matrix.variants[0].loaded.profile.name}-matrix", datetime.now(UTC))
+
+
+def _run_all(
+    request: MatrixRequest, matrix: Matrix, stored: MatrixInfo | None, wanted: MatrixInfo, directory: Path
+) -> MatrixInfo:
+    binaries = _prepare(request, matrix)
+    if stored is None:
+        begin(directory, wanted)
+    variants = {variant.name: variant for variant in matrix.variants}
+
+    def progress(text: str) -> None:
+        if not request.run.quiet:
+            say(text)
+
+    def run_one(entry: RunEntry, run_dir: Path) -> RunResult:
+        for cleaned in registry.clean_dead():
+            say(str(cleaned))
+        loaded = variants[entry.variant].loaded
+        try:
+            result = asyncio.run(
+                execute_once(request.run, loaded, binaries[_versions(variants[entry.variant])], run_dir)
+            )
+        except ScaletestError as error:
+            say(f"{entry.directory}: {error.message}")
+            raise
+        progress(f"{entry.directory}: {result.verdict.outcome}")
+        return result
+
+    def announce(number: int, entry: RunEntry) -> None:
+        progress(f"run {number} of {len(wanted.runs)}: {entry.directory}")
+
+    with held(directory):
+        # Read once more: another process may have gone on with it before this one held it.
+        info = resumable(directory) or wanted
+        return execute_matrix(directory, info, run_one, announce)
+
+
+def _prepare(request: MatrixRequest, matrix: Matrix) -> dict[tuple[str, str], Binaries]:
+    """Get all binaries, and refuse what does not fit, before anything is started."""
+    available_bytes = MemoryGauge().available_bytes()
+    for variant in matrix.variants:
+        try:
+            refuse_if_too_large(variant.plan, available_bytes)
+        except ResourceShortage as shortage:
+            msg = f"{variant.name}: {shortage.message}"
+            raise ResourceShortage(msg, hint=shortage.hint) from None
+    explicit = parse_binary_flags(request.run.binaries)
+    found: dict[tuple[str, str], Binaries] = {}
+    for versions in dict.fromkeys(_versions(variant) for variant in matrix.variants):
+        found[versions] = locate_all(*versions, explicit=explicit, progress=TerminalProgress())
+    return found
+
+
+def _versions(variant: Variant) -> tuple[str, str]:
+    spec = variant.loaded.profile.control_plane
+    return spec.kubernetes, spec.etcd
+
+
+def _report(request: MatrixRequest, directory: Path, info: MatrixInfo) -> None:
+    document = build_matrix(directory)
+    if request.run.as_json:
+        print(render_matrix_json(document), end="")  # noqa: T201
+    else:
+        print_matrix(document, sys.stdout)
+    if any(entry.status != "finished" for entry in info.runs):
+        say(f"the rest: scaletest run with the same profile and options, and --resume {directory}")
+    raise SystemExit(document.verdict.exit_code)
+
+
+def _plan_lines(request: MatrixRequest, matrix: Matrix, info: MatrixInfo, directory: Path) -> Iterator[str]:
+    profile = matrix.variants[0].loaded.profile
+    left = [entry for entry in info.runs if entry.status != "finished"]
+    longest_s = {variant.name: variant.plan.longest_s for variant in matrix.variants}
+    repeats = f", {info.repeat} runs each" if info.repeat > 1 else ""
+    yield f"{profile.name}: {profile.summary.strip()}"
+    yield ""
+    yield f"{len(matrix.variants)} variants{repeats}"
+    width = max(len(variant.name) for variant in matrix.variants)
+    for variant in matrix.variants:
+        plan = variant.plan
+        nodes, needed = format_count(plan.most_nodes), format_bytes(plan.all_needed_bytes)
+        took = format_duration(plan.longest_s)
+        yield f"  {variant.name:<{width}}  {nodes:>7} nodes, needs about {needed:>9}, at most {took}"
+    yield ""
+    yield "Limits, the same for every variant"
+    for name, values in info.limits.items():
+        memory = format_bytes(values["memory_bytes"]) if "memory_bytes" in values else "by variant"
+        cores = f", {values['cpu_cores']:g} cores" if "cpu_cores" in values else ""
+        yield f"  {name:<26} {memory:>9}{cores}"
+    yield ""
+    yield "Control planes"
+    explicit = parse_binary_flags(request.run.binaries)
+    versions = dict.fromkeys(_versions(variant) for variant in matrix.variants)
+    binaries = [binary for pair in versions for binary in plan_all(*pair, explicit=explicit)]
+    for line in dict.fromkeys(f"  {binary.component:<26} {binary.version:<9} {binary.how}" for binary in binaries):
+        yield line
+    yield ""
+    total = format_duration(sum(longest_s[entry.variant] for entry in left))
+    kept = f"; {len(info.runs) - len(left)} are finished and kept" if len(left) < len(info.runs) else ""
+    yield f"{len(left)} runs, at most {total} with set-up{kept}"
+    yield f"Results would go to {directory}"

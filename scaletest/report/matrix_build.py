@@ -1,0 +1,241 @@
+"""Build the report on a matrix from its directory alone: also while runs are missing, were killed, or are going on.
+
+A variant's numbers are those of its runs that passed or failed. Only when it has none, the invalid ones count, and only when it has
+none of those either, the ones that were cut short: numbers of different worth are never mixed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from scaletest.analysis.compare import Summary, differ, ratio_of, summarize
+from scaletest.analysis.verdict import worst
+from scaletest.core.errors import ExitCode, RunDirectoryError
+from scaletest.core.matrixdir import MatrixInfo, RunEntry, VariantEntry, read_matrix_info
+from scaletest.core.rundir import RUN_INFO_NAME
+from scaletest.core.units import format_bytes, format_count, format_duration, format_share
+from scaletest.report import matrix_document as doc
+from scaletest.report.glyphs import NOTHING
+from scaletest.report.matrix_measures import Key, Measure, measures_of
+from scaletest.report.rundir import load_run
+
+__all__ = ["build_matrix"]
+
+_WORTH: Final = (("pass", "fail"), ("invalid",), ("incomplete",))
+
+_FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
+    "count": format_count,
+    "share": format_share,
+    "seconds": format_duration,
+    "bytes": format_bytes,
+    "per_second": lambda value: f"{format_count(value)}/s",
+    "cores": lambda value: f"{value:.2f} cores",
+}
+
+
+@dataclass(slots=True)
+class _Run:
+    entry: RunEntry
+    report: doc.MatrixRunReport
+    measures: dict[Key, Measure] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    entry: VariantEntry
+    runs: list[_Run]
+    counted: list[_Run]
+
+
+def build_matrix(directory: Path) -> doc.MatrixDocument:
+    """Build the report on a matrix. Raises RunDirectoryError when the directory is none."""
+    info = read_matrix_info(directory)
+    # One run at a time: a long one takes tens of megabytes while it is looked at.
+    runs = [_run(directory, entry) for entry in info.runs]
+    variants = [_variant(entry, [run for run in runs if run.entry.variant == entry.name]) for entry in info.variants]
+    return doc.MatrixDocument(
+        schema_version=doc.MATRIX_REPORT_SCHEMA_VERSION,
+        matrix=_matrix(directory, info),
+        verdict=_verdict(runs),
+        variants=[_variant_report(variant) for variant in variants],
+        rows=_rows(variants),
+    )
+
+
+def _matrix(directory: Path, info: MatrixInfo) -> doc.MatrixReport:
+    return doc.MatrixReport(
+        id=info.id,
+        directory=str(directory),
+        profile=str(info.profile.get("name", info.reference)),
+        summary=str(info.profile.get("summary", "")),
+        started_at=info.started_at,
+        axes=[doc.AxisReport(key=axis.key, values=axis.values) for axis in info.axes],
+        repeat=info.repeat,
+        overrides=info.overrides,
+        limits=info.limits,
+    )
+
+
+def _verdict(runs: Sequence[_Run]) -> doc.MatrixVerdict:
+    codes = [ExitCode(run.report.exit_code) for run in runs if run.report.exit_code in set(ExitCode)]
+    if any(run.report.status in {"waiting", "running"} for run in runs):
+        codes.append(ExitCode.INTERRUPTED)
+    finished = sum(run.report.status == "finished" for run in runs)
+    return doc.MatrixVerdict(exit_code=int(worst(codes)), runs=len(runs), finished=finished)
+
+
+def _run(directory: Path, entry: RunEntry) -> _Run:
+    run_dir = directory / entry.directory
+    if not (run_dir / RUN_INFO_NAME).exists():
+        return _Run(entry, _not_begun(entry))
+    try:
+        loaded = load_run(run_dir)
+    except RunDirectoryError as error:
+        return _Run(entry, _report(entry, "unreadable", None, ExitCode.ENVIRONMENT, [error.message]))
+    verdict = loaded.verdict
+    status = "finished" if verdict.outcome.value != "incomplete" else "incomplete"
+    if loaded.journal.growing:
+        status = "running"
+    report = _report(entry, status, verdict.outcome.value, verdict.exit_code, verdict.reasons)
+    return _Run(entry, report, {item.key: item for item in measures_of(loaded)})
+
+
+def _not_begun(entry: RunEntry) -> doc.MatrixRunReport:
+    if entry.status == "incomplete" and entry.exit_code is not None:
+        return _report(entry, "incomplete", "incomplete", entry.exit_code, [entry.message or "ended before it began"])
+    return _report(entry, "waiting", None, None, [])
+
+
+def _report(
+    entry: RunEntry, status: str, outcome: str | None, exit_code: int | None, reasons: Sequence[str]
+) -> doc.MatrixRunReport:
+    return doc.MatrixRunReport.model_validate(
+        {
+            "directory": entry.directory,
+            "repeat": entry.repeat,
+            "status": status,
+            "outcome": outcome,
+            "exit_code": None if exit_code is None else int(exit_code),
+            "reasons": list(reasons),
+            "counted": False,
+        }
+    )
+
+
+def _variant(entry: VariantEntry, runs: list[_Run]) -> _Variant:
+    for outcomes in _WORTH:
+        counted = [run for run in runs if run.measures and run.report.outcome in outcomes]
+        if counted:
+            return _Variant(entry, runs, counted)
+    return _Variant(entry, runs, [])
+
+
+def _variant_report(variant: _Variant) -> doc.VariantReport:
+    counted = {run.entry.directory for run in variant.counted}
+    return doc.VariantReport(
+        name=variant.entry.name,
+        values=variant.entry.values,
+        runs=[
+            run.report.model_copy(update={"counted": run.entry.directory in counted})
+            for run in variant.runs
+        ],
+    )  # fmt: skip
+
+
+def _rows(variants: Sequence[_Variant]) -> list[doc.RowReport]:
+    found: dict[Key, list[Measure]] = {}
+    for variant in variants:
+        for run in variant.counted:
+            for key, item in run.measures.items():
+                found.setdefault(key, []).append(item)
+    sections: dict[str, list[Key]] = {}
+    for key, items in found.items():
+        if not (items[0].only_if_any and all(item.value == 0 for item in items)):
+            sections.setdefault(key[0], []).append(key)
+    verdict = ("Run", "verdict")
+    rows = [] if verdict in found else [verdict]
+    keys = [*rows, *(key for section in sections.values() for key in section)]
+    return [_row(variants, key, found.get(key, [])) for key in keys]
+
+
+def _row(variants: Sequence[_Variant], key: Key, items: Sequence[Measure]) -> doc.RowReport:
+    if key == ("Run", "verdict"):
+        cells, unit = [_verdict_cell(variant) for variant in variants], "text"
+    else:
+        unit = items[0].unit
+        cells = [_cell([run.measures[key] for run in variant.counted if key in run.measures]) for variant in variants]
+    differs, ratio = _difference(variants, key, cells, unit)
+    labels = {item.label for item in items}
+    label = labels.pop() if len(labels) == 1 else None
+    return doc.RowReport.model_validate(
+        {
+            "section": key[0],
+            "measure": label or key[1],
+            "unit": unit,
+            "cells": cells,
+            "differs": differs,
+            "ratio": ratio,
+        }
+    )
+
+
+def _difference(
+    variants: Sequence[_Variant], key: Key, cells: Sequence[doc.CellReport], unit: str
+) -> tuple[bool, float | None]:
+    if unit == "text":
+        return len({cell.said for cell in cells if cell.said != NOTHING}) > 1, None
+    known = [
+        summary
+        for variant in variants
+        if (summary := _summary([run.measures[key] for run in variant.counted if key in run.measures])) is not None
+    ]
+    held = {cell.holds == cell.runs for cell in cells if cell.holds is not None and cell.runs}
+    return differ(known) or len(held) > 1, ratio_of(known) if len(known) > 1 else None
+
+
+def _summary(items: Sequence[Measure]) -> Summary | None:
+    return summarize(item.value for item in items if not isinstance(item.value, str))
+
+
+def _verdict_cell(variant: _Variant) -> doc.CellReport:
+    """Say what all runs of a variant came to, the counted and the others."""
+    words = [
+        run.report.outcome or ("not run" if run.report.status == "waiting" else run.report.status)
+        for run in variant.runs
+    ]
+    said = ", ".join(f"{words.count(word)} {word}" if len(words) > 1 else word for word in dict.fromkeys(words))
+    return doc.CellReport(value=None, low=None, high=None, runs=len(words), holds=None, said=said, spread=None)
+
+
+def _cell(items: Sequence[Measure]) -> doc.CellReport:
+    if items and isinstance(items[0].value, str):
+        said = ", ".join(dict.fromkeys(str(item.value) for item in items))
+        return doc.CellReport(value=None, low=None, high=None, runs=len(items), holds=None, said=said, spread=None)
+    holds = [item.holds for item in items if item.holds is not None]
+    held = sum(holds) if holds else None
+    summary = _summary(items)
+    if summary is None:
+        said = "not measured" if holds else NOTHING
+        return doc.CellReport(value=None, low=None, high=None, runs=0, holds=held, said=said, spread=None)
+    low, high = _said(items[0], summary.low), _said(items[0], summary.high)
+    return doc.CellReport(
+        value=summary.median,
+        low=summary.low,
+        high=summary.high,
+        runs=summary.runs,
+        holds=held,
+        said=_said(items[0], summary.median),
+        spread=None if summary.low == summary.high else f"{low}–{high}",
+    )
+
+
+def _said(item: Measure, value: float) -> str:
+    if math.isinf(value):
+        return item.infinite
+    if value == 0 and item.zero is not None:
+        return item.zero
+    return _FORMATS[item.unit](value)

@@ -1,0 +1,184 @@
+"""The table of a matrix in the terminal: measures are rows, variants are columns.
+
+Variants that do not fit beside each other go into further blocks below, each with all rows. Colours and characters follow the
+terminal as in the report of a run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Final, TextIO
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from scaletest.core.units import format_count
+from scaletest.report import glyphs
+from scaletest.report.matrix_document import CellReport, MatrixDocument, RowReport, VariantReport
+from scaletest.report.terminal import ColorSystem, print_drawn, render_drawn
+
+__all__ = ["print_matrix", "render_matrix"]
+
+WIDEST_CELL: Final = 24
+_MARK_WIDTH: Final = 6
+_PADDING: Final = 2
+_STYLES: Final = {"pass": "green", "fail": "red"}
+_LEGEND: Final = (
+    f"×N is the largest by the smallest, {glyphs.UNEQUAL} is unequal; blank are values within a tenth, or within the range "
+    "of the repeats. This is no statistics: a single run of each proves little."
+)
+
+Drawn = Table | Text | Padding
+
+
+def render_matrix(
+    document: MatrixDocument, *, width: int, unicode: bool = True, colors: ColorSystem | None = None
+) -> str:
+    """Draw the table as text that ends in a newline."""
+    return render_drawn(lambda wide: _parts(document, wide), width=width, unicode=unicode, colors=colors)
+
+
+def print_matrix(document: MatrixDocument, stream: TextIO) -> None:
+    """Print the table as the stream can show it."""
+    print_drawn(lambda wide: _parts(document, wide), stream)
+
+
+def _parts(document: MatrixDocument, width: int) -> Iterator[list[Drawn]]:
+    yield list(_head(document))
+    for block in _blocks(document, width):
+        yield [_table(document, block, width)]
+    notes = list(_notes(document))
+    if notes:
+        yield notes
+    yield [_line(_LEGEND, "dim")]
+
+
+def _head(document: MatrixDocument) -> Iterator[Drawn]:
+    matrix, verdict = document.matrix, document.verdict
+    yield Text.assemble(("MATRIX", "bold"), f"  {matrix.profile}", (f"  {matrix.id}", "dim"))
+    axes = "; ".join(f"{axis.key}: {', '.join(axis.values)}" for axis in matrix.axes)
+    repeats = f", {matrix.repeat} runs each" if matrix.repeat > 1 else ""
+    yield _line(f"{axes}{repeats}")
+    if matrix.summary:
+        yield _line(matrix.summary)
+    if verdict.finished < verdict.runs:
+        yield _line(f"{verdict.finished} of {verdict.runs} runs finished", "yellow")
+    if matrix.repeat > 1:
+        yield _line("median, below it the range of the runs", "dim")
+
+
+def _blocks(document: MatrixDocument, width: int) -> Iterator[list[int]]:
+    """Yield the variants that stand beside each other, by their index."""
+    room = width - _label_width(document, width) - _PADDING - _MARK_WIDTH - 1
+    block: list[int] = []
+    used = 0
+    for index in range(len(document.variants)):
+        needed = _column_width(document, index) + _PADDING
+        if block and used + needed > room:
+            yield block
+            block, used = [], 0
+        block.append(index)
+        used += needed
+    if block:
+        yield block
+
+
+def _label_width(document: MatrixDocument, width: int) -> int:
+    longest = max((len(row.measure) + 1 for row in document.rows), default=0)
+    keys = max((len(axis.key) for axis in document.matrix.axes), default=0)
+    return min(max(longest, keys), width * 2 // 5)
+
+
+def _column_width(document: MatrixDocument, index: int) -> int:
+    cells = [line for row in document.rows for line in _cell_lines(row, row.cells[index])]
+    head = document.variants[index].values.values()
+    return min(max(len(text) for text in [*cells, *head, ""]), WIDEST_CELL)
+
+
+def _table(document: MatrixDocument, block: Sequence[int], width: int) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
+    table.add_column("", width=0)
+    keys = "\n".join(axis.key for axis in document.matrix.axes)
+    table.add_column(Text(keys, "dim"), overflow="fold", width=_label_width(document, width))
+    for index in block:
+        head = "\n".join(_shortened(value) for value in _head_values(document, document.variants[index]))
+        table.add_column(
+            Text(head, "bold"), justify="right", overflow="fold", width=_column_width(document, index)
+        )  # fmt: skip
+    table.add_column("", justify="right", no_wrap=True, width=_MARK_WIDTH - _PADDING + 1)
+    for section, rows in itertools.groupby(document.rows, key=lambda row: row.section):
+        table.add_row("", Text(section, "bold"))
+        for row in rows:
+            cells = [_cell(row, row.cells[index]) for index in block]
+            table.add_row("", Text(f" {row.measure}"), *cells, Text(_mark(row), "yellow"))
+    return table
+
+
+def _head_values(document: MatrixDocument, variant: VariantReport) -> list[str]:
+    return [variant.values[axis.key] for axis in document.matrix.axes]
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= WIDEST_CELL else f"{text[: WIDEST_CELL - 1]}…"
+
+
+def _cell(row: RowReport, cell: CellReport) -> Text:
+    first, *more = _cell_lines(row, cell)
+    style = ""
+    if cell.holds is not None:
+        style = "green" if _holds(cell) else "red"
+    elif row.section == "Run":
+        style = _STYLES.get(cell.said, "")
+    return Text("\n", justify="right").join([Text(first, style), *(Text(line, "dim") for line in more)])
+
+
+def _cell_lines(row: RowReport, cell: CellReport) -> list[str]:
+    said = cell.said
+    if cell.holds is not None:
+        said = f"{said} {glyphs.GOOD if _holds(cell) else glyphs.BAD}"
+    lines = [said]
+    if cell.spread is not None:
+        lines.append(cell.spread)
+    if cell.holds is not None and 0 < cell.holds < cell.runs:
+        lines.append(f"holds in {cell.holds} of {cell.runs}")
+    if row.section == "Run" and len(said) > WIDEST_CELL:
+        lines = said.split(", ")
+    return lines
+
+
+def _holds(cell: CellReport) -> bool:
+    """Whether an objective holds in every run that counts."""
+    return cell.holds is not None and cell.holds >= max(cell.runs, 1)
+
+
+def _mark(row: RowReport) -> str:
+    if not row.differs:
+        return ""
+    if row.ratio is None or row.ratio < 1.05:
+        return glyphs.UNEQUAL
+    return f"×{format_count(round(row.ratio, 1 if row.ratio < 10 else 0))}" if row.ratio < 1000 else "×>999"
+
+
+def _notes(document: MatrixDocument) -> Iterator[Drawn]:
+    """Say of every run that is not whole why, and of every one whose numbers are left out that they are."""
+    told = [
+        (run.directory, run.reasons[0] if run.reasons else run.status, run.counted)
+        for variant in document.variants
+        for run in variant.runs
+        if run.status in {"incomplete", "running", "unreadable"} or run.outcome == "invalid"
+    ]
+    waiting = [run.directory for variant in document.variants for run in variant.runs if run.status == "waiting"]
+    if told or waiting:
+        yield Text("Not whole", "bold")
+    for directory, reason, counted in told:
+        left_out = "" if counted else "; its numbers are left out"
+        yield _line(f"{directory}: {reason.splitlines()[0]}{left_out}", "yellow")
+    if waiting:
+        yield _line(f"not run yet: {', '.join(waiting)}", "yellow")
+
+
+def _line(text: str, style: str = "") -> Padding:
+    line = Text(text, style=style, overflow="fold")
+    return Padding(line, (0, 0, 0, 2))
