@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -29,9 +28,9 @@ def summarize(values: Iterable[float]) -> Summary | None:
     known = sorted(value for value in values if not math.isnan(value))
     if not known:
         return None
-    middle = known[(len(known) - 1) // 2], known[len(known) // 2]
-    # The mean of two equal infinities is one; of a finite and an infinite value too.
-    median = middle[0] if middle[0] == middle[1] else statistics.fmean(middle)
+    below, above = known[(len(known) - 1) // 2], known[len(known) // 2]
+    # Infinity less infinity is no number; the mean of a finite and an infinite value is infinite.
+    median = below if below == above else below + (above - below) / 2
     return Summary(median, known[0], known[-1], len(known))
 
 

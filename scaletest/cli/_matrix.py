@@ -192,8 +192,7 @@ def _plan_lines(request: MatrixRequest, matrix: Matrix, info: MatrixInfo, direct
     explicit = parse_binary_flags(request.run.binaries)
     versions = dict.fromkeys(_versions(variant) for variant in matrix.variants)
     binaries = [binary for pair in versions for binary in plan_all(*pair, explicit=explicit)]
-    for line in dict.fromkeys(f"  {binary.component:<26} {binary.version:<9} {binary.how}" for binary in binaries):
-        yield line
+    yield from dict.fromkeys(f"  {binary.component:<26} {binary.version:<9} {binary.how}" for binary in binaries)
     yield ""
     total = format_duration(sum(longest_s[entry.variant] for entry in left))
     kept = f"; {len(info.runs) - len(left)} are finished and kept" if len(left) < len(info.runs) else ""
