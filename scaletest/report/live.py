@@ -1,4 +1,4 @@
-"""The live view of a run on a terminal: what happens now, drawn four times a second, gone when the run ends.
+"""The live view of a run on a terminal: what happens now, drawn twice a second, gone when the run ends.
 
 Records of the journal go in through ``LiveView.__call__``. They fold into the same ``RunState`` that the final report is made
 of (``live_state``); ``live_figures`` reads the last seconds off it, ``live_view`` draws them as text, and
@@ -12,10 +12,11 @@ import contextlib
 import io
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Final, Self, TextIO
 
+from rich import color
 from rich.console import Console
 from rich.text import Text
 
@@ -30,8 +31,15 @@ from scaletest.report.terminal import ColorSystem, color_system, shows_unicode
 
 __all__ = ["DRAWN_EVERY_S", "LiveView", "can_show", "to_lines"]
 
-DRAWN_EVERY_S: Final = 0.25
-"""Four times a second: fluent enough to be watched, and what Rich's own live displays take."""
+DRAWN_EVERY_S: Final = 0.5
+"""Figures come once a second. A picture takes 5 ms of the event loop that also times the probes: no more of them than needed."""
+
+
+_SYSTEMS: Final[dict[ColorSystem, color.ColorSystem]] = {
+    "standard": color.ColorSystem.STANDARD,
+    "256": color.ColorSystem.EIGHT_BIT,
+    "truecolor": color.ColorSystem.TRUECOLOR,
+}
 
 
 def can_show(stream: TextIO, environ: Mapping[str, str]) -> bool:
@@ -44,16 +52,16 @@ def to_lines(drawn: Sequence[Text], *, unicode: bool, colors: ColorSystem | None
     if colors is None:
         lines = [line.plain.rstrip() for line in drawn]
     else:
-        out = io.StringIO()
-        console = Console(
-            file=out, width=1000, force_terminal=True, color_system=colors, no_color=False,
-            markup=False, emoji=False, highlight=False, legacy_windows=False, _environ={},
-        )  # fmt: skip
-        for line in drawn:
-            line.rstrip()
-            console.print(line, no_wrap=True, crop=False)
-        lines = out.getvalue().splitlines()
+        console, system = Console(file=io.StringIO(), _environ={}), _SYSTEMS[colors]
+        lines = [_paint(line, console, system) for line in drawn]
     return lines if unicode else [to_ascii(line) for line in lines]
+
+
+def _paint(line: Text, console: Console, system: color.ColorSystem) -> str:
+    # Console.print() wraps and measures each line as well, which doubles the cost of a picture.
+    whole = console.get_style(line.style)
+    segments = [(segment.text, segment.style or whole) for segment in line.render(console)]
+    return "".join(style.render(text, color_system=system) for text, style in segments)
 
 
 class LiveView:
@@ -67,17 +75,18 @@ class LiveView:
         self._colors = color_system(stream)
         self._unicode = shows_unicode(stream)
         self._screen = Screen(stream)
-        self._lines: ProgressWriter | None = None
+        self._plain: ProgressWriter | None = None
         self._ticking: asyncio.Task[None] | None = None
 
     def __call__(self, record: Record) -> None:
         """Take in a record; it is seen with the next picture."""
-        if self._lines is not None:
-            self._lines(record)
-            return
-        self._live.apply(record)
-        # A record is read a little after it was written: the earliest reading is nearest to the truth.
-        self._origin_s = min(self._origin_s, self._clock() - self._live.run.last_t_s)
+        if self._plain is None:
+            with self._surviving():
+                self._live.apply(record)
+                # A record is read a little after it was written: the earliest reading is nearest to the truth.
+                self._origin_s = min(self._origin_s, self._clock() - self._live.run.last_t_s)
+        else:
+            self._plain(record)
 
     async def __aenter__(self) -> Self:
         self._screen.open()
@@ -96,22 +105,26 @@ class LiveView:
             self._screen.close()
 
     async def _tick(self) -> None:
-        while self._lines is None:
+        while self._plain is None:
             if not self._screen.busy:
-                self._draw()
+                size = size_of(self._stream)
+                with self._surviving():
+                    self._screen.show(self._picture(size), size)
             await asyncio.sleep(DRAWN_EVERY_S)
 
-    def _draw(self) -> None:
-        size = size_of(self._stream)
-        try:
-            self._screen.show(self.picture(size), size)
-        except Exception as error:  # noqa: BLE001 - a picture that cannot be drawn must not end the run
-            self._screen.close()
-            self._lines = ProgressWriter(self._stream)
-            self._stream.write(f"live view: {type(error).__name__}: {error}; going on in plain lines\n")
-
-    def picture(self, size: Size) -> list[str]:
-        """Draw the view as it is now, to leave one row of the terminal free."""
+    def _picture(self, size: Size) -> list[str]:
+        """Draw the view as it is now; the cursor needs the last row."""
         now_s = max(self._live.run.last_t_s, self._clock() - self._origin_s)
         drawn = draw(self._live, now_s, width=size.columns, height=size.rows - 1)
         return to_lines(drawn, unicode=self._unicode, colors=self._colors)
+
+    @contextlib.contextmanager
+    def _surviving(self) -> Iterator[None]:
+        """Go on in plain lines when the view fails: a run is worth more than its picture."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - whatever it is, the run must not end of it
+            self._screen.close()
+            self._plain = ProgressWriter(self._stream)
+            with contextlib.suppress(OSError, ValueError):
+                self._stream.write(f"live view ended by {type(error).__name__}: {error}; plain lines from here on\n")

@@ -56,8 +56,9 @@ class Block:
 
     def draw(self, lines: Sequence[str], size: Size, above: str = "") -> str:
         """Draw a picture over the last one, with text above it that stays. ``lines`` must fit the size, less one row."""
-        parts = [_HIDE_CURSOR, self._back(size), above.replace("\n", f"{_TO_LINE_END}\n")]
-        parts += [f"{line}{_TO_LINE_END}\n" for line in lines]
+        parts = [_HIDE_CURSOR, self._back(size), f"{_TO_SCREEN_END}{above}" if above else ""]
+        # Erased before it is written: after a full line the cursor stands on the last character, not behind it.
+        parts += [f"{_TO_LINE_END}{line}\n" for line in lines]
         self._height, self._size = len(lines), size
         return "".join([*parts, _TO_SCREEN_END])
 
@@ -167,6 +168,9 @@ class _Above(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
+        if self.closed:
+            # Whoever has kept the stand-in (a log handler made meanwhile) still has a terminal.
+            return self._terminal.write(text)
         whole, newline, self._rest = (self._rest + text).rpartition("\n")
         if newline:
             self._print_above(whole)

@@ -139,7 +139,7 @@ def _flows(live: LiveState, now_s: float) -> Iterator[Line]:
     if not begun:
         return
     yield from _section(
-        "Flows", f"{'':17}{'agents':>13}{'open':>7}{'per s':>8}{'failed':>8}{'p50':>9}{'p99':>9}{'data/s':>9}"
+        "Flows", f"{'':16}{'agents':>13}{'open':>8}{'per s':>8}{'failed':>8}{'p50':>9}{'p99':>9}{'data/s':>9}"
     )
     for name in begun:
         flow = flow_now(live.run, name, now_s)
@@ -150,15 +150,15 @@ def _flows(live: LiveState, now_s: float) -> Iterator[Line]:
 
 
 def _flow(flow: FlowNow) -> Text:
-    name = f"  {_cut(flow.flow, 15)}"
+    name = f"  {_cut(flow.flow, 14)}"
     if flow.stopped:
         return Text(f"{name}{'stopped':>13}", "dim")
     agents = f"{flow.started:,}/{flow.target:,}" if flow.target else "starting"
     failed = Text(f"{_share(flow.failed_share):>8}", "red" if (flow.failed_share or 0) >= 0.01 else "")
-    blocked = ("  BLOCKED", "bold yellow") if flow.blocked else ""
+    connected = Text(" BLOCKED", "bold yellow") if flow.blocked else Text(f"{flow.connected:>8,}")
     return Text.assemble(
-        f"{name}{agents:>13}{flow.connected:>7,}{_count(flow.rate_per_s):>8}", failed,
-        f"{_duration(flow.p50_s):>9}{_duration(flow.p99_s):>9}{_bytes(flow.bytes_per_s):>9}", blocked,
+        f"{name}{agents:>13}", connected, f"{_count(flow.rate_per_s):>8}", failed,
+        f"{_duration(flow.p50_s):>9}{_duration(flow.p99_s):>9}{_bytes(flow.bytes_per_s):>9}",
     )  # fmt: skip
 
 
