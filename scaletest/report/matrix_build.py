@@ -27,6 +27,8 @@ __all__ = ["build_matrix"]
 
 _WORTH: Final = (("pass", "fail"), ("invalid",), ("incomplete",))
 
+_STATUS_WORDS: Final = {"waiting": "not run", "running": "running", "unreadable": "unreadable"}
+
 _FORMATS: Final[Mapping[str, Callable[[float], str]]] = {
     "count": format_count,
     "share": format_share,
@@ -188,12 +190,19 @@ def _difference(
 ) -> tuple[bool, float | None]:
     if unit == "text":
         return len({cell.said for cell in cells if cell.said != NOTHING}) > 1, None
+    # What was cut short or measured wrongly is shown, but nothing is concluded from it.
+    whole = [variant.counted[0].report.outcome in _WORTH[0] if variant.counted else False for variant in variants]
     known = [
         summary
-        for variant in variants
-        if (summary := _summary([run.measures[key] for run in variant.counted if key in run.measures])) is not None
+        for variant, is_whole in zip(variants, whole, strict=True)
+        if is_whole
+        and (summary := _summary([run.measures[key] for run in variant.counted if key in run.measures])) is not None
     ]
-    held = {cell.holds == cell.runs for cell in cells if cell.holds is not None and cell.runs}
+    held = {
+        cell.holds == cell.runs
+        for cell, is_whole in zip(cells, whole, strict=True)
+        if is_whole and cell.holds is not None and cell.runs
+    }
     return differ(known) or len(held) > 1, ratio_of(known) if len(known) > 1 else None
 
 
@@ -203,10 +212,9 @@ def _summary(items: Sequence[Measure]) -> Summary | None:
 
 def _verdict_cell(variant: _Variant) -> doc.CellReport:
     """Say what all runs of a variant came to, the counted and the others."""
-    words = [
-        run.report.outcome or ("not run" if run.report.status == "waiting" else run.report.status)
-        for run in variant.runs
-    ]
+    reports = [run.report for run in variant.runs]
+    ended = ("finished", "incomplete")
+    words = [report.outcome or "" if report.status in ended else _STATUS_WORDS[report.status] for report in reports]
     said = ", ".join(f"{words.count(word)} {word}" if len(words) > 1 else word for word in dict.fromkeys(words))
     return doc.CellReport(value=None, low=None, high=None, runs=len(words), holds=None, said=said, spread=None)
 

@@ -88,8 +88,8 @@ def _objectives(verdict: Verdict) -> Iterator[Measure]:
 def _flows(state: RunState) -> Iterator[Measure]:
     for name, series in state.flows.items():
         section = f"Flow {name}"
-        yield Measure(section, "started", "count", max(item.started for item in series.intervals))
-        yield Measure(section, "of", "count", max(item.target for item in series.intervals))
+        yield Measure(section, "agents started", "count", max(item.started for item in series.intervals))
+        yield Measure(section, "agents wanted", "count", max(item.target for item in series.intervals))
         totals = series.totals()
         whole = totals.step(None)
         if whole is None:

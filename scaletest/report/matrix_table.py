@@ -7,6 +7,7 @@ terminal as in the report of a run.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final, TextIO
 
@@ -14,7 +15,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from scaletest.core.units import format_count
 from scaletest.report import glyphs
 from scaletest.report.matrix_document import CellReport, MatrixDocument, RowReport, VariantReport
 from scaletest.report.terminal import ColorSystem, print_drawn, render_drawn
@@ -26,8 +26,8 @@ _MARK_WIDTH: Final = 6
 _PADDING: Final = 2
 _STYLES: Final = {"pass": "green", "fail": "red"}
 _LEGEND: Final = (
-    f"×N is the largest by the smallest, {glyphs.UNEQUAL} is unequal; blank are values within a tenth, or within the range "
-    "of the repeats. This is no statistics: a single run of each proves little."
+    f"×N: the largest of all finished variants by the smallest; {glyphs.UNEQUAL}: unequal; blank: within a tenth of each other, "
+    "or within the range of the repeats. No statistics: a single run of each proves little."
 )
 
 Drawn = Table | Text | Padding
@@ -108,11 +108,13 @@ def _table(document: MatrixDocument, block: Sequence[int], width: int) -> Table:
             Text(head, "bold"), justify="right", overflow="fold", width=_column_width(document, index)
         )  # fmt: skip
     table.add_column("", justify="right", no_wrap=True, width=_MARK_WIDTH - _PADDING + 1)
+    label_width = _label_width(document, width)
+    whole = [_is_whole(variant) for variant in document.variants]
     for section, rows in itertools.groupby(document.rows, key=lambda row: row.section):
         table.add_row("", Text(section, "bold"))
         for row in rows:
-            cells = [_cell(row, row.cells[index]) for index in block]
-            table.add_row("", Text(f" {row.measure}"), *cells, Text(_mark(row), "yellow"))
+            cells = [_cell(row, row.cells[index], whole=whole[index]) for index in block]
+            table.add_row("", _label(row.measure, label_width), *cells, Text(_mark(row), "yellow"))
     return table
 
 
@@ -124,9 +126,23 @@ def _shortened(text: str) -> str:
     return text if len(text) <= WIDEST_CELL else f"{text[: WIDEST_CELL - 1]}…"
 
 
-def _cell(row: RowReport, cell: CellReport) -> Text:
+def _is_whole(variant: VariantReport) -> bool:
+    return any(run.counted and run.outcome in {"pass", "fail"} for run in variant.runs)
+
+
+def _label(text: str, width: int) -> str:
+    """Break a measure's name after a dot or a blank where it is too long."""
+    lines = [" "]
+    for part in re.findall(r"[^ .]*[ .]?", text):
+        if len(lines[-1]) + len(part.rstrip()) > width and lines[-1].strip():
+            lines.append("   ")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cell(row: RowReport, cell: CellReport, *, whole: bool) -> Text:
     first, *more = _cell_lines(row, cell)
-    style = ""
+    style = "" if whole else "dim"
     if cell.holds is not None:
         style = "green" if _holds(cell) else "red"
     elif row.section == "Run":
@@ -158,7 +174,7 @@ def _mark(row: RowReport) -> str:
         return ""
     if row.ratio is None or row.ratio < 1.05:
         return glyphs.UNEQUAL
-    return f"×{format_count(round(row.ratio, 1 if row.ratio < 10 else 0))}" if row.ratio < 1000 else "×>999"
+    return f"×{row.ratio:.1f}" if row.ratio < 10 else f"×{row.ratio:.0f}" if row.ratio < 1000 else "×>999"
 
 
 def _notes(document: MatrixDocument) -> Iterator[Drawn]:
