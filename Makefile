@@ -45,6 +45,7 @@ format: $(STAMP) ## Format the code
 docs: $(STAMP) ## Regenerate the generated pages of the guide
 	$(BIN)/python -m scaletest.profile.reference
 	$(BIN)/python -m scaletest.report.json_report
+	$(BIN)/python -m scaletest.report.matrix_json
 
 pin: $(STAMP) ## Pin the packages installed now
 	$(BIN)/python -m pip freeze --exclude-editable --exclude pip | grep -E '^[A-Za-z0-9_.-]+==' > constraints.txt

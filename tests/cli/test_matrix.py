@@ -1,0 +1,79 @@
+"""``scaletest run --matrix`` up to the point where something would be started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from scaletest.cli.main import app
+from scaletest.core.errors import ExitCode, ScaletestError
+from tests.report.matrices import write_matrix
+
+
+@pytest.fixture(autouse=True)
+def _in_a_directory_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*argv: str) -> Result:
+    return CliRunner().invoke(app, ["run", "smoke", *argv])
+
+
+def refused(*argv: str) -> str:
+    """Return what a command that is refused with exit code 2 says."""
+    error = run(*argv).exception
+    assert isinstance(error, ScaletestError)
+    assert ExitCode.USAGE is error.exit_code
+    assert [] == list(Path().iterdir())
+    return error.message
+
+
+def test_a_dry_run_prints_variants_limits_and_the_time_of_all_and_makes_nothing() -> None:
+    done = run("--matrix", "nodes=5,10", "--matrix", "rollout=20/s,40/s", "--repeat", "3", "--dry-run")
+    assert 0 == done.exit_code
+    assert "4 variants, 3 runs each" in done.output
+    for name in ("nodes=5,rollout=20_s", "nodes=10,rollout=40_s"):
+        assert name in done.output
+    assert "12 runs, at most 13m36s with set-up" in done.output
+    assert "-smoke-matrix" in done.output
+    assert [] == list(Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--repeat", "3"], "--repeat belongs to --matrix"),
+        (["--resume", "x"], "--resume belongs to --matrix"),
+        (["--matrix", "nodes=5", "--repeat", "0"], "--repeat 0: at least 1"),
+        (["--matrix", "nodes=5", "--cluster", "x"], "--matrix and --cluster exclude each other"),
+        (["--matrix", "nodes=5", "--keep"], "--matrix and --keep exclude each other"),
+        (["--matrix", "nodes=5", "--resume", "x"], "x: no such directory"),
+        (["--matrix", "nodes=5", "--resume", "x", "--output", "y"], "--resume and --output name different directories"),
+        (["--matrix", "nods=5,6"], "did you mean 'nodes'"),
+        (["--matrix", "nodes="], "no values"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_made(argv: list[str], message: str) -> None:
+    assert message in refused(*argv)
+
+
+@pytest.mark.parametrize("option", ["--output", "--resume"])
+def test_a_directory_with_something_else_in_it_is_left_alone(option: str) -> None:
+    Path("mine").mkdir()
+    Path("mine/letter").write_text("x")
+    error = run("--matrix", "nodes=5", option, "mine").exception
+    assert isinstance(error, ScaletestError)
+    assert "is no matrix" in error.message
+    assert ["letter"] == [path.name for path in Path("mine").iterdir()]
+
+
+def test_a_matrix_that_is_resumed_must_be_the_same() -> None:
+    write_matrix(Path("there"), {"5": [None], "10": [None]}, key="nodes")
+    for option in ("--output", "--resume"):
+        error = run("--matrix", "nodes=5,20", option, "there").exception
+        assert isinstance(error, ScaletestError)
+        assert "--matrix nodes was 5,10 and is 5,20" in error.message
+    assert "waiting" == json.loads(Path("there/matrix.json").read_text())["runs"][0]["status"]
