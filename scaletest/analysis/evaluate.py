@@ -3,9 +3,10 @@
 Every measure of ``scaletest.profile.objectives.MEASURES`` is defined here, over a span:
 
 - ``flow``: quantiles are of good (2xx) answers; failures count in ``error_rate``. Without a step, all steps are merged.
-  ``rate`` is requests per second of the time that the flow ran. ``started`` and ``connected`` are the latest values.
+  ``rate`` is requests per second of the time that the flow ran. ``started`` and ``connected`` are the latest values,
+  ``most_started`` is the largest.
 - ``probe``: a failed observation is infinitely long in quantiles and ``max``; ``mean`` is of good answers. ``locked_out``
-  is the longest time locked out. Without an identity, the worst of all identities. With several API servers, the best
+  is the longest time locked out, ``recovered`` how long every answer up to the latest was good and quick. Without an identity, the worst of all identities. With several API servers, the best
   server for each identity. ``ready`` and ``not_ready`` are the latest counts.
 - ``component``: ``memory`` the largest resident set, ``cpu`` mean cores, ``restarts`` and ``oom_kills`` counts.
 - ``generator``: ``lag_p99`` of the driver's event loop, ``cpu`` mean cores of its process tree, ``memory`` the tree's largest
@@ -27,12 +28,23 @@ from typing import Final
 
 from scaletest.analysis.components import ComponentSeries
 from scaletest.analysis.flows import FlowSeries, StepTotals
-from scaletest.analysis.lockouts import Observation, clip, intersect, latency_quantile, lockouts, longest_s
+from scaletest.analysis.lockouts import (
+    Observation,
+    clip,
+    intersect,
+    latency_quantile,
+    lockouts,
+    longest_s,
+    recovered_s,
+)
 from scaletest.analysis.series import EVER, Span, contains, sustained
 from scaletest.analysis.state import RunState
 from scaletest.profile.objectives import Objective, Subject
 
 __all__ = ["SUSTAINED_S", "Measured", "ObjectiveResult", "check", "holds", "lockouts_of", "measure"]
+
+GOOD_WITHIN_S: Final = 1.0
+"""A good answer within this time counts as recovered: the Kubernetes SLO for API calls about one object or one namespace."""
 
 SUSTAINED_S: Final = 10.0
 """A level counts as sustained when it lasted so long: two of the 5 s periods in which /metrics are read."""
@@ -102,7 +114,7 @@ def _flow(state: RunState, subject: Subject, span: Span | None) -> Measured:
         return _never(f"flow {subject.name} did nothing in this run; {_known(list(state.flows))}")
     # Flows run in phases only, and their last interval may come after the end of the last phase.
     span = span or EVER
-    if subject.measure in {"started", "connected"}:
+    if subject.measure in {"started", "connected", "most_started"}:
         return _flow_gauge(series, subject, span)
     totals = series.totals(span)
     step = totals.step(subject.step)
@@ -133,6 +145,8 @@ def _flow_gauge(series: FlowSeries, subject: Subject, span: Span) -> Measured:
     latest = series.latest(span)
     if latest is None:
         return _never(f"flow {subject.name} reported nothing in this time")
+    if subject.measure == "most_started":
+        return Measured(float(series.most_started(span)), 1)
     return Measured(float(latest.started if subject.measure == "started" else latest.connected), 1)
 
 
@@ -161,14 +175,17 @@ def _node_count(state: RunState, subject: Subject, span: Span) -> Measured:
     return Measured(float(latest.ready if subject.measure == "ready" else latest.not_ready), len(counts))
 
 
+_MORE_IS_BETTER: Final = frozenset({"success_rate", "observations", "recovered"})
+
+
 def _worst(measure_name: str, each: Sequence[Measured]) -> Measured:
-    if measure_name in {"success_rate", "observations"}:
+    if measure_name in _MORE_IS_BETTER:
         return min(each, key=lambda item: item.value)
     return max(each, key=lambda item: item.value)
 
 
 def _best(measure_name: str, each: Sequence[Measured]) -> Measured:
-    if measure_name in {"success_rate", "observations"}:
+    if measure_name in _MORE_IS_BETTER:
         return max(each, key=lambda item: item.value)
     return min(each, key=lambda item: item.value)
 
@@ -202,6 +219,8 @@ def _observations(observations: Sequence[Observation], measure_name: str) -> Mea
             return _of(len(good_s) / ended if ended else math.nan, ended, "no request ended in this time")
         case "mean":
             return _of(sum(good_s) / len(good_s) if good_s else math.nan, len(good_s), "no good answer")
+        case "recovered":
+            return Measured(recovered_s(observations, GOOD_WITHIN_S), count)
         case quantile:
             return Measured(latency_quantile(observations, _QUANTILES[quantile]), count)
 

@@ -218,6 +218,10 @@ class FlowSeries:
         totals.taken = len(self.intervals)
         return totals
 
+    def most_started(self, span: Span = EVER) -> int:
+        """Return the largest number of agents of a span; 0 where it has no interval."""
+        return max((item.started for item in self.intervals if contains(span, item.middle_s)), default=0)
+
     def latest(self, span: Span = EVER) -> FlowInterval | None:
         """Return the last interval of a span."""
         return next((item for item in reversed(self.intervals) if contains(span, item.middle_s)), None)

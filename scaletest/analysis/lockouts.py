@@ -16,11 +16,12 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 from scaletest.analysis.series import Span
 
-__all__ = ["UNFINISHED", "Observation", "clip", "intersect", "latency_quantile", "lockouts", "longest_s"]
+__all__ = ["UNFINISHED", "Observation", "clip", "intersect", "latency_quantile", "lockouts", "longest_s", "recovered_s"]
 
 UNFINISHED: Final = "unfinished"
 """Outcome of a request that the end of the run cut off: no answer yet, and not yet timed out."""
@@ -86,6 +87,17 @@ def clip(spans: Sequence[Span], span: Span) -> list[Span]:
 def longest_s(spans: Iterable[Span]) -> float:
     """Return the length of the longest span; 0 when there is none."""
     return max((end_s - start_s for start_s, end_s in spans), default=0.0)
+
+
+def recovered_s(observations: Iterable[Observation], within_s: float) -> float:
+    """Return how long, up to the latest answer, every answer was good and came within ``within_s``; 0 when the latest did not.
+
+    From the sending of the first such request to the answer of the last: requests under way prove nothing yet.
+    """
+    ended = (item for item in observations if not item.unfinished)
+    latest_first = sorted(ended, key=lambda item: item.sent_s, reverse=True)
+    good = list(takewhile(lambda item: item.ok and item.latency_s <= within_s, latest_first))
+    return good[0].answered_s - good[-1].sent_s if good else 0.0
 
 
 def latency_quantile(observations: Sequence[Observation], q: float) -> float:

@@ -67,7 +67,7 @@ def _flow_text(flow: FlowSpec, nodes: int) -> str:
 
 def _phase_text(phase: Phase) -> str:
     parts = [f"start {flow}" for flow in phase.start] + [f"stop {flow}" for flow in phase.stop]
-    parts += [next(iter(action.model_fields_set)) for action in phase.do]
+    parts += [f"lever {action.lever}" if action.lever else action.name for action in phase.do]
     end = f"for {format_duration(phase.for_s)}" if phase.for_s is not None else f"until {phase.until}"
     most = f" (at most {format_duration(phase.at_most_s)})" if phase.at_most_s is not None else ""
     return "; ".join([*parts, end + most])

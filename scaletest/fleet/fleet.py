@@ -103,11 +103,14 @@ class FleetState:
         doomed = names[len(names) - by :]
         title = f"nodes of pool {pool} deleted"
         count = _counter(title, by, on_progress)
-        async with KubernetesApi(self.target.access, connections=CONNECTIONS) as api:
-            result = await delete_nodes(api, plan, [_index_of(name) for name in reversed(doomed)], count)
-        gone = set(result.nodes)
-        self.pools[pool] = [name for name in names if name not in gone]
-        self.counts.subtract({"Node": len(gone), "Pod": result.pods, "Lease": result.leases})
+        result = ShrinkResult(asked=by)
+        try:
+            async with KubernetesApi(self.target.access, connections=CONNECTIONS) as api:
+                await delete_nodes(api, plan, [_index_of(name) for name in reversed(doomed)], count, result)
+        finally:
+            gone = set(result.nodes)
+            self.pools[pool] = [name for name in names if name not in gone]
+            self.counts.subtract({"Node": len(gone), "Pod": result.pods, "Lease": result.leases})
         return result
 
     def _plan(self, name: str) -> PoolPlan:

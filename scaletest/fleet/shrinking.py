@@ -41,13 +41,15 @@ async def delete_nodes(
     plan: PoolPlan,
     indices: Sequence[int],
     on_done: Callable[[int], None],
-) -> ShrinkResult:
+    result: ShrinkResult,
+) -> None:
     """Delete nodes by their numbers in the pool, each with its pods and its lease; never raises for a failed request.
+
+    What is done is counted in ``result`` as it is done, so that it is known when this is cancelled.
 
     The Node goes first: KWOK makes a missing lease anew as long as it knows the node.
     """
-    result = ShrinkResult(asked=len(indices))
-    errors: Counter[str] = Counter()
+    errors: Counter[str] = Counter(result.errors)
 
     async def gone(request: Awaitable[None]) -> bool:
         try:
@@ -56,6 +58,7 @@ async def delete_nodes(
             if error.status == 404:
                 return True
             errors[error.outcome] += 1
+            result.errors = dict(errors)
             result.first_error = result.first_error or str(error)
             return False
         return True
@@ -74,5 +77,3 @@ async def delete_nodes(
         on_done(1)
 
     await work_through(iter(indices), delete, workers=_WORKERS)
-    result.errors = dict(errors)
-    return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import gevent
@@ -144,6 +145,10 @@ class AgentsFlow(Flow):
             self._placement.take_away(user.agent.node)
         self._restart_rollout()
         _stop_users(surplus)
+
+    def set_servers(self, servers: Sequence[str]) -> None:
+        """Have new connections choose among these API servers."""
+        self.endpoints = [Endpoint.resolve(server) for server in servers]
 
     def stop(self) -> None:
         """Stop all agents at once."""

@@ -67,6 +67,9 @@ class LoadDriver(Protocol):
     async def set_target(self, command: protocol.SetTarget) -> None:
         """Grow or shrink a flow."""
 
+    async def set_servers(self, command: protocol.SetServers) -> None:
+        """Name the API servers for a flow's new connections."""
+
     async def stop_flow(self, flow: str) -> None:
         """Stop a flow; returns when its agents are gone and its last record is written."""
 
@@ -146,6 +149,10 @@ class LocustDriver:
         _, per_agent = self._connections.get(command.flow, (0, 1))
         self._check_fits(command.flow, command.target, per_agent)
         self._connections[command.flow] = (command.target, per_agent)
+        await self._send(command)
+
+    async def set_servers(self, command: protocol.SetServers) -> None:
+        """Name the API servers for a flow's new connections."""
         await self._send(command)
 
     async def stop_flow(self, flow: str) -> None:

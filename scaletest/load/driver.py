@@ -89,6 +89,8 @@ class Driver:
                 self._start_flow(command)
             case protocol.SetTarget(flow=name):
                 self._flow(name).set_target(command)
+            case protocol.SetServers(flow=name, servers=servers):
+                self._flow(name).set_servers(servers)
             case protocol.StopFlow(flow=name):
                 self._stop_flow(name)
             case protocol.Block(flow=name):

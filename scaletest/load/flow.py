@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -67,6 +67,9 @@ class Flow:
     def set_target(self, command: SetTarget) -> None:
         """Grow or shrink."""
         raise NotImplementedError
+
+    def set_servers(self, servers: Sequence[str]) -> None:
+        """Have new connections choose among these API servers; a locustfile's users keep the one they were given."""
 
     def stop(self) -> None:
         """Stop all agents; returns when they are gone."""

@@ -1,6 +1,6 @@
 """What a driver and its owner say to each other: one JSON object a line, each with its ``type``.
 
-    owner → driver    configure, start_flow, set_target, stop_flow, block, unblock, quit
+    owner → driver    configure, start_flow, set_target, set_servers, stop_flow, block, unblock, quit
     driver → owner    ready, flow_started, flow_stopped, error, record
 
 ``record`` carries a journal record, the same that the driver has already appended to the journal. A driver answers
@@ -31,6 +31,7 @@ __all__ = [
     "Ready",
     "RecordReport",
     "Report",
+    "SetServers",
     "SetTarget",
     "StopFlow",
     "Unblock",
@@ -146,6 +147,25 @@ class SetTarget:
         credentials = tuple(Credential.from_json(item) for item in data["node_credentials"])
         nodes, gone = tuple(data["nodes"]), tuple(data["gone"])
         return cls(data["flow"], int(data["target"]), data["rollout_per_s"], nodes, credentials, gone)
+
+
+@dataclass(frozen=True, slots=True)
+class SetServers:
+    """Name the API servers among which a flow's new connections choose; standing connections stay where they are."""
+
+    flow: str
+    servers: tuple[str, ...]
+
+    type = "set_servers"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {"flow": self.flow, "servers": list(self.servers)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> SetServers:
+        """Read what ``to_json`` gave."""
+        return cls(data["flow"], tuple(data["servers"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,11 +292,11 @@ class RecordReport:
         return cls(data["record"])
 
 
-Command = Configure | FlowStart | SetTarget | StopFlow | Block | Unblock | Quit
+Command = Configure | FlowStart | SetTarget | SetServers | StopFlow | Block | Unblock | Quit
 Report = Ready | FlowStarted | FlowStopped | DriverError | RecordReport
 
 _COMMANDS: dict[str, type[Command]] = {
-    kind.type: kind for kind in (Configure, FlowStart, SetTarget, StopFlow, Block, Unblock, Quit)
+    kind.type: kind for kind in (Configure, FlowStart, SetTarget, SetServers, StopFlow, Block, Unblock, Quit)
 }
 _REPORTS: dict[str, type[Report]] = {
     kind.type: kind for kind in (Ready, FlowStarted, FlowStopped, DriverError, RecordReport)

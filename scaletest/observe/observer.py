@@ -93,16 +93,22 @@ class Observer:
             for scrape in scrapes:
                 await scrape.client.close()
 
+    async def run_server(self, server: str, stop: asyncio.Event) -> None:
+        """Observe one more API server, added during the run, until ``stop`` is set."""
+        scrape = self._server_scrape(server)
+        try:
+            await self._scrape(scrape, stop)
+        finally:
+            await scrape.client.close()
+
+    def _server_scrape(self, server: str) -> Scrape:
+        client = HttpApiClient(server, access=self._targets.access, keep_s=2.5 * self._spec.metrics_every_s)
+        return Scrape("metrics.apiserver", "kube-apiserver", server, client, apiserver_fields)
+
     def _scrapes(self) -> list[Scrape]:
         keep_s = 2.5 * self._spec.metrics_every_s
         access = self._targets.access
-        servers = [
-            Scrape(
-                "metrics.apiserver", "kube-apiserver", server,
-                HttpApiClient(server, access=access, keep_s=keep_s), apiserver_fields,
-            )
-            for server in (access.servers if access is not None else ())
-        ]  # fmt: skip
+        servers = [self._server_scrape(server) for server in (access.servers if access is not None else ())]
         members = [
             Scrape("metrics.etcd", "etcd", url, HttpApiClient(url, keep_s=keep_s), etcd_fields)
             for url in self._targets.etcd_urls

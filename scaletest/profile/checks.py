@@ -195,7 +195,7 @@ def _flow_subject_issue(profile: Profile, path: Path, subject: Subject, name: st
     # The requests of a locustfile are named by its code.
     if subject.step is not None and flow.agents is not None and subject.step not in titles:
         return _missing(path, f"step of flow {name!r} called", subject.step, titles)
-    if subject.step is not None and subject.measure in {"started", "connected"}:
+    if subject.step is not None and subject.measure in {"started", "connected", "most_started"}:
         return Issue(path, f"{subject.measure} is measured for a whole flow, not for a step")
     return None
 

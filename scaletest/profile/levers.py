@@ -15,14 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from scaletest.profile.actions import (
-    Action,
-    AddApiServersAction,
-    FlowAction,
-    FlowControlAction,
-    LeverName,
-    ResizeAction,
-)
+from scaletest.profile.actions import Action, LeverName
 from scaletest.profile.schema import Profile
 
 __all__ = ["agent_flows", "expand", "most_api_servers", "pool_sizes", "running_flows"]
@@ -89,7 +82,7 @@ def _resize(sizes: dict[str, int], action: Action) -> None:
 
 def _scale_down(sizes: dict[str, int]) -> list[Action]:
     gone = {pool: nodes * SCALE_DOWN_TENTHS // 10 for pool, nodes in sizes.items()}
-    return [Action(shrink=ResizeAction(pool=pool, by=by)) for pool, by in gone.items() if by]
+    return [Action.model_validate({"shrink": {"pool": pool, "by": by}}) for pool, by in gone.items() if by]
 
 
 def _nothing(_profile: Profile, _phase: int) -> Iterator[Action]:
@@ -98,7 +91,7 @@ def _nothing(_profile: Profile, _phase: int) -> Iterator[Action]:
 
 def _block(profile: Profile, phase: int) -> Iterator[Action]:
     for flow in agent_flows(profile, phase):
-        yield Action(block=FlowAction(flow=flow))
+        yield Action.model_validate({"block": {"flow": flow}})
 
 
 def _shrink(profile: Profile, phase: int) -> Iterator[Action]:
@@ -107,11 +100,11 @@ def _shrink(profile: Profile, phase: int) -> Iterator[Action]:
 
 
 def _add(_profile: Profile, _phase: int) -> Iterator[Action]:
-    yield Action(add_api_servers=AddApiServersAction(count=ADDED_API_SERVERS))
+    yield Action.model_validate({"addApiServers": {"count": ADDED_API_SERVERS}})
 
 
 def _apf(_profile: Profile, _phase: int) -> Iterator[Action]:
-    yield Action(apply_flow_control=FlowControlAction())
+    yield Action.model_validate({"applyFlowControl": {}})
 
 
 def _all_three(profile: Profile, phase: int) -> Iterator[Action]:

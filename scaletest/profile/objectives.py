@@ -81,11 +81,13 @@ MEASURES: Final[dict[str, dict[str, Dimension]]] = {
         "bytes": Dimension.BYTES,
         "started": Dimension.COUNT,
         "connected": Dimension.COUNT,
+        "most_started": Dimension.COUNT,
     },
     "probe": {
         **_QUANTILES,
         "success_rate": Dimension.SHARE,
         "locked_out": Dimension.DURATION,
+        "recovered": Dimension.DURATION,
         "observations": Dimension.COUNT,
         "ready": Dimension.COUNT,
         "not_ready": Dimension.COUNT,
@@ -122,12 +124,15 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "bytes": "bytes of bodies received",
         "started": "agents started and not stopped since (latest)",
         "connected": "agents that hold a connection (latest)",
+        "most_started": "largest number of agents at one time",
     },
     "probe": {
         "p50": "latency; an observation without a good answer (2xx within the time-out) is infinitely long, and `mean` is "
         "of good answers. Without an identity: of the worst one",
         "success_rate": "share of good answers, of the worst identity",
         "locked_out": "longest time between two good answers with none between them",
+        "recovered": "time, up to the latest answer, in which every answer was good and came within 1 s; 0 when the latest did "
+        "not. Of the worst identity, each at its best API server",
         "observations": "requests sent",
         "ready": "nodes that are Ready (latest; `nodeReadiness` only)",
         "not_ready": "nodes that are not Ready (latest; `nodeReadiness` only)",

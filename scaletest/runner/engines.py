@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from scaletest.core.journal import JournalFile
-from scaletest.profile.schema import Action
+from scaletest.profile.actions import Action
+from scaletest.runner.attempts import ActionLog
 
 __all__ = ["Engines", "FakeEngines", "Lost"]
 
@@ -30,7 +31,7 @@ class Engines(Protocol):
     async def stop_flow(self, flow: str) -> None:
         """Stop a flow and wait until it has stopped."""
 
-    async def act(self, action: Action) -> str:
+    async def act(self, action: Action, log: ActionLog) -> str:
         """Do an action; returns what was done. Raises ScaletestError when it could not be."""
 
     async def stop(self) -> None:
@@ -72,9 +73,9 @@ class FakeEngines:
         """Play ``stop_flow NAME``."""
         await self._play(f"stop_flow {flow}")
 
-    async def act(self, action: Action) -> str:
-        """Play ``act``."""
-        await self._play("act")
+    async def act(self, action: Action, log: ActionLog) -> str:  # noqa: ARG002
+        """Play ``act NAME``."""
+        await self._play(f"act {action.name}")
         return str(action.model_dump(exclude_none=True))
 
     async def stop(self) -> None:

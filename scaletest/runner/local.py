@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -17,7 +17,7 @@ from scaletest.controlplane.host import read_host
 from scaletest.controlplane.identities import MASTERS
 from scaletest.controlplane.limits import default_limits, floor_bytes
 from scaletest.controlplane.plan import JournalTarget
-from scaletest.core.access import ApiAccess, Credential
+from scaletest.core.access import ApiAccess
 from scaletest.core.errors import ClusterError, ScaletestError
 from scaletest.core.journal import JournalFile, Record
 from scaletest.core.processes import ProcessId
@@ -25,12 +25,15 @@ from scaletest.fleet.adopting import adopt_fleet
 from scaletest.fleet.fleet import FleetState, FleetTarget, seed_fleet
 from scaletest.fleet.ready import wait_nodes_ready
 from scaletest.load.client import LocustDriver
-from scaletest.load.protocol import FlowStart, SetTarget
+from scaletest.load.protocol import FlowStart
 from scaletest.observe.hostinfo import software_versions
 from scaletest.observe.observer import Observer, Targets
 from scaletest.probes.run import run_probes
+from scaletest.profile.actions import Action
+from scaletest.profile.levers import most_api_servers
 from scaletest.profile.loading import LoadedProfile
-from scaletest.profile.schema import Action
+from scaletest.runner.acting import Acting, Scene
+from scaletest.runner.attempts import ActionLog
 from scaletest.runner.engines import Lost
 
 __all__ = ["LocalEngines", "LocalOptions"]
@@ -69,7 +72,7 @@ class LocalEngines:
         self._fleet: FleetState | None = None
         self._driver: LocustDriver | None = None
         self._access: dict[str, ApiAccess] = {}
-        self._targets: dict[str, int] = {}
+        self._scene: Scene | None = None
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._facts: dict[str, Any] = {}
@@ -86,18 +89,29 @@ class LocalEngines:
         def warn(text: str) -> None:
             journal.append("note", level="warning", text=text)
 
-        driver = await LocustDriver.spawn(
-            journal.path.absolute(),
-            journal.clock_origin_s,
-            _discard,
-            on_error=warn,
-        )
+        started: dict[str, int] = {}
+
+        def note_started(record: Record) -> None:
+            # All else in the driver's records is read back from the journal, like everybody's.
+            if record["kind"] == "flow":
+                started[record["flow"]] = record["started"]
+
+        driver = await LocustDriver.spawn(journal.path.absolute(), journal.clock_origin_s, note_started, on_error=warn)
         self._driver = driver
         self._watch(lost, self._watch_driver(driver, lost))
         masters = self._access[MASTERS]
         observer = Observer(self._profile.observe, Targets(masters, (cluster.etcd_endpoint,), self._pids), journal)
         self._watch(lost, observer.run(self._stop))
         self._watch(lost, run_probes(self._profile.probes, self._access.__getitem__, journal, self._stop))
+
+        def watch_server(server: str) -> None:
+            def access(identity: str) -> ApiAccess:
+                return replace(self._access[identity], servers=(server,))
+
+            self._watch(lost, observer.run_server(server, self._stop))
+            self._watch(lost, run_probes(self._profile.probes, access, journal, self._stop))
+
+        self._scene = Scene(self._profile, cluster, self._fleet, driver, self._access, watch_server, started=started)
 
     def facts(self) -> dict[str, Any]:
         """Return versions, limits and what a reader has to know of the control plane."""
@@ -118,48 +132,37 @@ class LocalEngines:
 
     async def start_flow(self, flow: str) -> int:
         """Start a flow for the fleet as it is now."""
-        spec = self._profile.flows[flow]
-        nodes = self._nodes()
+        scene, spec = self._ready(), self._profile.flows[flow]
+        nodes = [name for names in scene.fleet.pools.values() for name in names]
         target = spec.agents.total(len(nodes)) if spec.agents else spec.locustfile.users if spec.locustfile else 0
-        await self._ready_driver().start_flow(
+        await scene.begin_rollout(flow)
+        await scene.driver.start_flow(
             FlowStart(
                 flow=flow,
                 spec=spec,
                 access=self._access[MASTERS if spec.identity == "node" else spec.identity],
                 target=target,
                 nodes=tuple(nodes),
-                node_credentials=await self._node_credentials(flow, nodes),
+                node_credentials=await scene.node_credentials(flow, nodes),
                 seed=self._rng.getrandbits(32),
                 directory=self._loaded.directory,
             )
         )
-        self._targets[flow] = target
+        scene.targets[flow] = target
         return target
 
     async def stop_flow(self, flow: str) -> None:
         """Stop a flow and wait until its last agent has stopped."""
-        self._targets.pop(flow, None)
-        await self._ready_driver().stop_flow(flow)
+        scene = self._ready()
+        scene.targets.pop(flow, None)
+        await scene.driver.stop_flow(flow)
 
-    async def act(self, action: Action) -> str:
-        """Grow or shrink a pool; agents that stand on its nodes come and go with them."""
-        fleet = self._fleet
-        if fleet is None:
-            msg = "the fleet is not there yet"
+    async def act(self, action: Action, log: ActionLog) -> str:
+        """Do an action; see ``acting``."""
+        if self._scene is None:
+            msg = "the control plane is not there yet"
             raise ClusterError(msg)
-        if action.grow is not None:
-            grown = await fleet.grow(action.grow.pool, action.grow.by, _silent)
-            await self._follow_fleet(grown=grown)
-            return f"{len(grown)} nodes added to {action.grow.pool}"
-        assert action.shrink is not None
-        # The machines end first, and their agents with them; deleting their objects needs the API and may fail.
-        await self._follow_fleet(gone=fleet.pools.get(action.shrink.pool, [])[-action.shrink.by :])
-        result = await fleet.shrink(action.shrink.pool, action.shrink.by, _silent)
-        said = f"{len(result.nodes)} of {result.asked} nodes and {result.pods} pods deleted from {action.shrink.pool}"
-        if not result.complete:
-            msg = f"{said}: {result.first_error}"
-            raise ClusterError(msg)
-        return said
+        return await Acting(self._scene).do(action, log)
 
     async def stop(self) -> None:
         """End driver, probes, observers and the control plane, as far as they are there."""
@@ -199,7 +202,7 @@ class LocalEngines:
                 spec=spec,
                 nodes=self._most_nodes(),
                 binaries=self._options.binaries,
-                limits=default_limits(host, api_servers=spec.api_servers, overrides=spec.limits),
+                limits=default_limits(host, api_servers=most_api_servers(self._profile), overrides=spec.limits),
                 floor_bytes=floor_bytes(host),
                 owner=ProcessId.current(),
                 journal=JournalTarget(journal.path.absolute(), journal.clock_origin_s),
@@ -229,37 +232,20 @@ class LocalEngines:
     def _identities(self) -> set[str]:
         flows = {flow.identity for flow in self._profile.flows.values()} - {"node"}
         probes = {identity for probe in self._profile.probes.values() for identity in probe.identities}
-        return flows | probes | {MASTERS}
+        actions = [action for phase in self._profile.phases for action in phase.do]
+        through_api = [action.delete_rollout or action.apply_flow_control for action in actions]
+        operators = {settings.identity for settings in through_api if settings is not None}
+        return flows | probes | operators | {MASTERS}
 
     def _most_nodes(self) -> int:
         growth = sum(action.grow.by for phase in self._profile.phases for action in phase.do if action.grow)
         return self._profile.fleet.node_count + growth
 
-    def _nodes(self) -> list[str]:
-        return [name for names in self._fleet.pools.values() for name in names] if self._fleet else []
-
-    async def _node_credentials(self, flow: str, nodes: Sequence[str]) -> tuple[Credential, ...]:
-        if self._profile.flows[flow].identity != "node" or self._cluster is None:
-            return ()
-        return tuple(await self._cluster.node_credentials(nodes))
-
-    async def _follow_fleet(self, *, grown: Sequence[str] = (), gone: Sequence[str] = ()) -> None:
-        """Give new nodes their agents, and end those of nodes that are gone."""
-        for flow, target in self._targets.items():
-            agents = self._profile.flows[flow].agents
-            if agents is None or agents.per_node is None:
-                continue
-            self._targets[flow] = target + (len(grown) - len(gone)) * agents.per_node
-            credentials = await self._node_credentials(flow, grown)
-            await self._ready_driver().set_target(
-                SetTarget(flow, self._targets[flow], nodes=tuple(grown), node_credentials=credentials, gone=tuple(gone))
-            )
-
-    def _ready_driver(self) -> LocustDriver:
-        if self._driver is None:
-            msg = "the load driver has not started"
+    def _ready(self) -> Scene:
+        if self._scene is None:
+            msg = "the engines have not started"
             raise ScaletestError(msg)
-        return self._driver
+        return self._scene
 
     def _pids(self) -> dict[str, int | None]:
         cluster = self._cluster
@@ -314,10 +300,6 @@ def _by_origin(origin: Mapping[str, str]) -> list[tuple[str, list[str]]]:
     for component, text in origin.items():
         grouped.setdefault(text, []).append(component)
     return list(grouped.items())
-
-
-def _discard(_record: Record) -> None:
-    """Records of the driver are read back from the journal, like everybody's."""
 
 
 def _silent(_what: str, _done: int, _total: int) -> None:

@@ -11,6 +11,7 @@ from scaletest.controlplane.limits import default_limits, floor_bytes, memory_ne
 from scaletest.controlplane.plan import Limits
 from scaletest.core.errors import ResourceShortage
 from scaletest.core.units import format_bytes, format_count
+from scaletest.profile.levers import most_api_servers
 from scaletest.profile.schema import COMPONENTS, ComponentName, FleetSpec, Profile
 
 __all__ = ["RunPlan", "make_plan", "refuse_if_too_large"]
@@ -34,6 +35,8 @@ class RunPlan:
     fitting_nodes: int
     """Largest number of such nodes that fits under the limits."""
     floor_bytes: int
+    api_servers: int
+    """Most API servers that the run can have at a time; ``limits`` and ``needed_bytes`` are of one."""
 
     @property
     def longest_s(self) -> float:
@@ -43,7 +46,7 @@ class RunPlan:
     @property
     def all_needed_bytes(self) -> int:
         """Memory of the whole control plane when the fleet stands."""
-        return sum(self.needed_bytes.values())
+        return sum(self.needed_bytes.values()) + (self.api_servers - 1) * self.needed_bytes["kube-apiserver"]
 
 
 def make_plan(profile: Profile, host: Host) -> RunPlan:
@@ -54,7 +57,8 @@ def make_plan(profile: Profile, host: Host) -> RunPlan:
     pods_per_node = fleet.pod_count / fleet.node_count if fleet.node_count else 0.0
     pod_bytes = max((pool.pod_bytes for pool in fleet.pools), default=0)
     other_bytes = sum(_object_bytes(fleet))
-    limits = default_limits(host, api_servers=spec.api_servers, overrides=spec.limits)
+    api_servers = most_api_servers(profile)
+    limits = default_limits(host, api_servers=api_servers, overrides=spec.limits)
     return RunPlan(
         profile=profile,
         host=host,
@@ -71,6 +75,7 @@ def make_plan(profile: Profile, host: Host) -> RunPlan:
             limits, pods_per_node=pods_per_node, pod_bytes=pod_bytes, other_object_bytes=other_bytes
         ),
         floor_bytes=floor_bytes(host),
+        api_servers=api_servers,
     )
 
 

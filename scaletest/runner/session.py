@@ -28,7 +28,8 @@ from scaletest.core.journal import JOURNAL_NAME, JournalFile, JournalReader, Rec
 from scaletest.core.rundir import VERDICT_NAME, RunInfo, write_json, write_run_info
 from scaletest.profile.loading import LoadedProfile
 from scaletest.profile.objectives import parse_objective
-from scaletest.profile.schema import Action, Phase
+from scaletest.profile.schema import Phase
+from scaletest.runner.actions import Actions
 from scaletest.runner.cut import Cut, CutReason, on_signals
 from scaletest.runner.engines import Engines
 from scaletest.runner.rundirs import create_run_dir
@@ -107,6 +108,7 @@ class _Session:
         self.state = RunState()
         self.reader = JournalReader(journal.path)
         self.running: set[str] = set()
+        self.actions = Actions(engines, self.profile, journal)
 
     async def run(self) -> RunResult:
         """Run the body, then the end, whatever happened."""
@@ -142,26 +144,26 @@ class _Session:
     async def _body(self) -> None:
         await self.engines.start(self.journal, self.cut)
         self._note_facts()
-        for phase in self.profile.phases:
-            await self._phase(phase)
+        for number, phase in enumerate(self.profile.phases):
+            await self._phase(number, phase)
         for flow in sorted(self.running):
             await self._stop_flow(flow)
 
-    async def _phase(self, phase: Phase) -> None:
+    async def _phase(self, number: int, phase: Phase) -> None:
         # A condition looks at this phase alone: what an earlier one has seen must not end it.
         span = (self.journal.append("phase.start", phase=phase.name)["t"], math.inf)
         reason = "cut"
         try:
             for flow in phase.stop:
                 await self._stop_flow(flow)
-            for action in phase.do:
-                await self._act(action)
+            await self.actions.begin(number)
             for flow in phase.start:
                 target = await self.engines.start_flow(flow)
                 self.running.add(flow)
                 self.journal.append("flow.start", flow=flow, target=target)
             reason = await self._wait_for_end(phase, span)
         finally:
+            await self.actions.end()
             self.journal.append("phase.end", phase=phase.name, reason=reason)
 
     async def _wait_for_end(self, phase: Phase, span: Span) -> str:
@@ -177,21 +179,6 @@ class _Session:
         await self.engines.stop_flow(flow)
         self.running.discard(flow)
         self.journal.append("flow.stop", flow=flow)
-
-    async def _act(self, action: Action) -> None:
-        (name,) = action.model_fields_set
-        detail = action.model_dump(exclude_none=True, by_alias=True)[name]
-        self.journal.append("action.start", action=name, detail=detail)
-        began_s = time.monotonic()
-        done, error = "", None
-        try:
-            done = await self.engines.act(action)
-        except ScaletestError as failure:
-            error = failure.message
-        self.journal.append(
-            "action.end",
-            action=name, detail=done, ok=error is None, error=error, duration_s=round(time.monotonic() - began_s, 3),
-        )  # fmt: skip
 
     async def _follow(self) -> None:
         while True:

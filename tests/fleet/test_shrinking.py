@@ -12,7 +12,8 @@ SPEC = FleetSpec.model_validate({"pools": [{"name": "gpu", "nodes": 9, "podsPerN
 def shrink(served: Serve, answer: Answer) -> tuple[ShrinkResult, list[tuple[str, str]]]:
     async def run() -> tuple[ShrinkResult, list[tuple[str, str]]]:
         async with served(answer) as server, KubernetesApi(server.access) as api:
-            result = await delete_nodes(api, pool_plans(SPEC)[0], [8, 7, 6], lambda _: None)
+            result = ShrinkResult(asked=3)
+            await delete_nodes(api, pool_plans(SPEC)[0], [8, 7, 6], lambda _: None, result)
         return result, server.requests
 
     return asyncio.run(run())

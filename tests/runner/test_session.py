@@ -173,7 +173,7 @@ def test_an_action_that_fails_is_recorded_and_the_run_goes_on(scenario: Scenario
         msg = "the API does not answer"
         raise ClusterError(msg)
 
-    scenario.engines.script["act"] = fail
+    scenario.engines.script["act grow"] = fail
     scenario.loaded = load_profile(
         str(scenario.loaded.path),
         ["fleet.pools=[{name: gpu, nodes: 1}]", "phases.third.do=[{grow: {pool: gpu, by: 1}}]"],

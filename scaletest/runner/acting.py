@@ -1,0 +1,246 @@
+"""Doing the actions of a profile on the engines of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from scaletest.controlplane.cluster import KwokControlPlane
+from scaletest.controlplane.identities import MASTERS, USERS
+from scaletest.controlplane.slowdisk import SlowDisk
+from scaletest.core.access import ApiAccess, Credential
+from scaletest.core.errors import ClusterError
+from scaletest.core.kubernetesapi import Json, KubernetesApi
+from scaletest.core.units import format_duration
+from scaletest.fleet.fleet import FleetState
+from scaletest.load.client import LoadDriver
+from scaletest.load.protocol import SetServers, SetTarget
+from scaletest.profile.actions import (
+    Action,
+    AddApiServersAction,
+    ComponentAction,
+    DeleteRolloutAction,
+    FlowAction,
+    FlowControlAction,
+    ResizeAction,
+    SlowDiskAction,
+)
+from scaletest.profile.schema import Profile
+from scaletest.runner.attempts import EVERY_S, ActionLog, Operator, until_done
+from scaletest.runner.flowcontrol import flow_control_objects, service_accounts
+from scaletest.runner.rollback import create_daemon_set, roll_back
+
+__all__ = ["Acting", "Scene"]
+
+_POLL_S: Final = 0.1
+_STOPPED_WITHIN_S: Final = 15.0
+"""For agents to have stopped that were told to: the driver reports once a second."""
+
+
+@dataclass(slots=True)
+class Scene:
+    """What actions act on; the engines of a run bring it."""
+
+    profile: Profile
+    cluster: KwokControlPlane
+    fleet: FleetState
+    driver: LoadDriver
+    access: dict[str, ApiAccess]
+    """How to reach the API servers, by identity; grows with them."""
+    watch_server: Callable[[str], None]
+    """Begins to probe and observe an API server that was added."""
+    targets: dict[str, int] = field(default_factory=dict)
+    """Agents that each running flow aims at."""
+    started: dict[str, int] = field(default_factory=dict)
+    """Agents that each flow had, by its last report."""
+
+    async def node_credentials(self, flow: str, nodes: Sequence[str]) -> tuple[Credential, ...]:
+        """Return the credentials of the nodes where the flow's agents are their nodes; none otherwise."""
+        if self.profile.flows[flow].identity != "node":
+            return ()
+        return tuple(await self.cluster.node_credentials(nodes))
+
+    async def begin_rollout(self, flow: str) -> None:
+        """Create the DaemonSet that a flow belongs to, if it belongs to one. Raises ClusterError."""
+        daemon_set = self.profile.flows[flow].daemon_set
+        if daemon_set is not None:
+            async with KubernetesApi(self.access[MASTERS], connections=1) as api:
+                await create_daemon_set(api, daemon_set)
+
+
+class Acting:
+    """Does one kind of action after the other; a profile has checked that flows, pools and components are there."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+
+    async def do(self, action: Action, log: ActionLog) -> str:
+        """Do an action and return what was done. Raises ClusterError when it cannot be; may be cancelled."""
+        for name, act in self._acts().items():
+            settings = getattr(action, name)
+            if settings is not None:
+                return await act(settings, log)
+        msg = f"{action.name} is no action of its own"
+        raise ClusterError(msg)
+
+    def _acts(self) -> Mapping[str, Callable[..., Awaitable[str]]]:
+        supervisor = self._scene.cluster.supervisor
+        driver = self._scene.driver
+        return {
+            "grow": self._grow,
+            "shrink": self._shrink,
+            "block": self._on_flow(driver.block, "network path cut"),
+            "unblock": self._on_flow(driver.unblock, "network path opened"),
+            "kill": _on_component(supervisor.kill, "killed"),
+            "freeze": _on_component(supervisor.freeze, "frozen"),
+            "thaw": _on_component(supervisor.thaw, "thawed"),
+            "restart": _on_component(supervisor.restart, "told to end, to be started again"),
+            "apply_flow_control": self._apply_flow_control,
+            "delete_rollout": self._delete_rollout,
+            "add_api_servers": self._add_api_servers,
+            "slow_disk": self._slow_disk,
+        }
+
+    def _on_flow(self, do: Callable[[str], Awaitable[None]], done: str) -> Callable[..., Awaitable[str]]:
+        async def act(settings: FlowAction, _log: ActionLog) -> str:
+            await do(settings.flow)
+            return f"{done} for {self._scene.started.get(settings.flow, 0):,} agents of {settings.flow}"
+
+        return act
+
+    async def _grow(self, settings: ResizeAction, _log: ActionLog) -> str:
+        grown = await self._scene.fleet.grow(settings.pool, settings.by, _silent)
+        await self._follow_fleet(grown=grown)
+        return f"{len(grown):,} nodes added to {settings.pool}"
+
+    async def _shrink(self, settings: ResizeAction, log: ActionLog) -> str:
+        """End machines; their agents go with them at once, their objects as far as the API answers."""
+        fleet, pool = self._scene.fleet, settings.pool
+        doomed = fleet.pools.get(pool, [])[-settings.by :]
+        await self._follow_fleet(gone=doomed)
+        left, errors, pods = len(doomed), 0, 0
+        try:
+            while True:
+                began_s = log.elapsed_s
+                result = await fleet.shrink(pool, left, _silent)
+                left, errors, pods = left - len(result.nodes), sum(result.errors.values()), pods + result.pods
+                log.tried(
+                    "delete objects", ok=result.complete, outcome=_worst(result.errors), message=result.first_error,
+                    latency_s=log.elapsed_s - began_s, server=fleet.target.access.servers[0],
+                )  # fmt: skip
+                if not left:
+                    break
+                await asyncio.sleep(EVERY_S)
+        except asyncio.CancelledError:
+            gone = len(doomed) - sum(name in set(fleet.pools[pool]) for name in doomed)
+            log.latest = f"{gone:,} of {len(doomed):,} nodes deleted from {pool}; all their agents stopped at once"
+            raise
+        said = f"{len(doomed):,} machines of {pool} ended, their nodes and {pods:,} pods deleted"
+        return f"{said}; {errors:,} deletions of pods or leases failed" if errors else said
+
+    async def _apply_flow_control(self, settings: FlowControlAction, log: ActionLog) -> str:
+        accounts = service_accounts(flow.identity for flow in self._scene.profile.flows.values() if flow.agents)
+        objects = flow_control_objects(
+            USERS.values(), accounts, operator_shares=settings.operator_shares, agent_shares=settings.agent_shares
+        )
+        operator = self._operator(settings.identity, log)
+        for path, body in objects:
+            await until_done(partial(_apply, operator, path, body))
+        return f"{len(objects)} objects accepted after {log.elapsed_s:.1f} s and {log.attempts} attempts"
+
+    async def _delete_rollout(self, settings: DeleteRolloutAction, log: ActionLog) -> str:
+        daemon_set = self._scene.profile.flows[settings.flow].daemon_set
+        assert daemon_set is not None, "the profile's checks look at this"
+        agents = _FlowAgents(self._scene, settings.flow)
+        return await roll_back(self._operator(settings.identity, log), log, daemon_set, agents)
+
+    async def _add_api_servers(self, settings: AddApiServersAction, log: ActionLog) -> str:
+        scene, added = self._scene, []
+        for _ in range(settings.count):
+            server = await scene.cluster.add_api_server()
+            added.append(f"{server} ready after {log.elapsed_s:.1f} s")
+            for identity, access in scene.access.items():
+                scene.access[identity] = replace(access, servers=scene.cluster.servers)
+            for flow in scene.targets:
+                await scene.driver.set_servers(SetServers(flow, scene.cluster.servers))
+            scene.watch_server(server)
+        return f"{'; '.join(added)}; {len(scene.cluster.servers)} API servers in all, for new connections"
+
+    async def _slow_disk(self, settings: SlowDiskAction, log: ActionLog) -> str:
+        pid = next((item.pid for item in self._scene.cluster.components() if item.name == "etcd"), None)
+        if pid is None:
+            msg = "etcd does not run"
+            raise ClusterError(msg)
+        disk = await SlowDisk.start(pid, settings.delay_s)
+
+        async def undo() -> str:
+            held = await disk.stop()
+            return "etcd's disk is as fast as before" if held else "etcd ended while its disk was slow"
+
+        log.undo = undo
+        return f"each fdatasync of etcd (pid {pid}) takes {format_duration(settings.delay_s)} longer"
+
+    def _operator(self, identity: str, log: ActionLog) -> Operator:
+        return Operator(lambda: self._scene.access[identity], log)
+
+    async def _follow_fleet(self, *, grown: Sequence[str] = (), gone: Sequence[str] = ()) -> None:
+        """Give new nodes their agents, and end those of nodes that are gone."""
+        scene = self._scene
+        for flow, target in scene.targets.items():
+            agents = scene.profile.flows[flow].agents
+            if agents is None or agents.per_node is None:
+                continue
+            scene.targets[flow] = max(0, target + (len(grown) - len(gone)) * agents.per_node)
+            credentials = await scene.node_credentials(flow, grown)
+            await scene.driver.set_target(
+                SetTarget(flow, scene.targets[flow], nodes=tuple(grown), node_credentials=credentials, gone=tuple(gone))
+            )
+
+
+@dataclass(slots=True)
+class _FlowAgents:
+    """The agents of a flow, as a rollback sees them."""
+
+    scene: Scene
+    flow: str
+
+    def running(self) -> int:
+        return self.scene.targets.get(self.flow, 0)
+
+    async def keep(self, count: int) -> None:
+        if count >= self.running():
+            return
+        self.scene.targets[self.flow] = count
+        await self.scene.driver.set_target(SetTarget(self.flow, count))
+
+    async def wait_for(self, count: int) -> None:
+        for _ in range(round(_STOPPED_WITHIN_S / _POLL_S)):
+            if self.scene.started.get(self.flow, 0) <= count:
+                return
+            await asyncio.sleep(_POLL_S)
+        msg = f"the load driver still has more than {count} agents of {self.flow}"
+        raise ClusterError(msg)
+
+
+def _on_component(do: Callable[[str], Awaitable[None]], done: str) -> Callable[..., Awaitable[str]]:
+    async def act(settings: ComponentAction, _log: ActionLog) -> str:
+        await do(settings.component)
+        return f"{settings.component} {done}"
+
+    return act
+
+
+async def _apply(operator: Operator, path: str, body: Json) -> None:
+    step = f"{body['kind']} {body['metadata']['name']}"
+    await operator.attempt(step, lambda api: api.apply(path, body))
+
+
+def _worst(errors: Mapping[str, int]) -> str:
+    return max(errors, key=lambda outcome: errors[outcome]) if errors else "ok"
+
+
+def _silent(_what: str, _done: int, _total: int) -> None:
+    """Report no progress: what the API did is in the journal."""
