@@ -7,7 +7,7 @@ none of those either, the ones that were cut short: numbers of different worth a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -23,9 +23,11 @@ from scaletest.report.glyphs import NOTHING
 from scaletest.report.matrix_measures import Key, Measure, measures_of
 from scaletest.report.rundir import load_run
 
-__all__ = ["build_matrix"]
+__all__ = ["build_matrix", "merged"]
 
 _WORTH: Final = (("pass", "fail"), ("invalid",), ("incomplete",))
+
+_VERDICT: Final[Key] = ("Run", "verdict")
 
 _STATUS_WORDS: Final = {"waiting": "not run", "running": "running", "unreadable": "unreadable"}
 
@@ -150,22 +152,40 @@ def _variant_report(variant: _Variant) -> doc.VariantReport:
 
 def _rows(variants: Sequence[_Variant]) -> list[doc.RowReport]:
     found: dict[Key, list[Measure]] = {}
+    orders: list[list[Key]] = []
     for variant in variants:
         for run in variant.counted:
+            orders.append(list(run.measures))
             for key, item in run.measures.items():
                 found.setdefault(key, []).append(item)
-    sections: dict[str, list[Key]] = {}
-    for key, items in found.items():
-        if not (items[0].only_if_any and all(item.value == 0 for item in items)):
-            sections.setdefault(key[0], []).append(key)
-    verdict = ("Run", "verdict")
-    rows = [] if verdict in found else [verdict]
-    keys = [*rows, *(key for section in sections.values() for key in section)]
+    hidden = {key for key, items in found.items() if items[0].only_if_any and all(item.value == 0 for item in items)}
+    keys = [
+        (section, name)
+        for section in merged([section for section, _ in order] for order in orders)
+        for name in merged([name for of, name in order if of == section] for order in orders)
+        if (section, name) not in hidden
+    ]
+    if _VERDICT not in keys:
+        keys.insert(0, _VERDICT)
     return [_row(variants, key, found.get(key, [])) for key in keys]
 
 
+def merged(orders: Iterable[Sequence[str]]) -> list[str]:
+    """Merge orders: what a later one adds stands behind what it has before it."""
+    result: list[str] = []
+    for order in orders:
+        at = 0
+        for item in dict.fromkeys(order):
+            if item in result:
+                at = result.index(item) + 1
+            else:
+                result.insert(at, item)
+                at += 1
+    return result
+
+
 def _row(variants: Sequence[_Variant], key: Key, items: Sequence[Measure]) -> doc.RowReport:
-    if key == ("Run", "verdict"):
+    if key == _VERDICT:
         cells, unit = [_verdict_cell(variant) for variant in variants], "text"
     else:
         unit = items[0].unit

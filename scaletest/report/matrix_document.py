@@ -85,7 +85,9 @@ class CellReport(Part):
     low: Number
     high: Number
     runs: int = Field(description="Runs in which it was measured.")
-    holds: int | None = Field(description="Runs in which the objective holds; null for what is no objective.")
+    holds: int | None = Field(
+        description="Runs in which the objective holds, or the action was done; null for all else."
+    )
     said: str = Field(description="The median, or what there is instead, for people.")
     spread: str | None = Field(description="The range for people; null with a single value.")
 

@@ -60,7 +60,10 @@ class Measure:
 
 def measures_of(run: LoadedRun) -> list[Measure]:
     """Return the measures of a run in the order of the table."""
-    return [*_run(run), *_objectives(run.verdict), *_flows(run.state), *_probes(run.state), *_system(run.state)]
+    state = run.state
+    return [
+        *_run(run), *_objectives(run.verdict), *_actions(state), *_flows(state), *_probes(state), *_system(state),
+    ]  # fmt: skip
 
 
 def _run(run: LoadedRun) -> Iterator[Measure]:
@@ -83,6 +86,25 @@ def _objectives(verdict: Verdict) -> Iterator[Measure]:
         name = f"{name} …" if seen[name] == 1 else f"{name} … ({seen[name]})"
         unit = _UNITS[result.objective.subject.dimension]
         yield Measure("Objectives", name, unit, result.measured.value, result.holds, label=result.text)
+
+
+def _actions(state: RunState) -> Iterator[Measure]:
+    """Yield how long each action took, and whether it did what it was to do."""
+    phase = "set-up"
+    seen: dict[Key, int] = {}
+    for event in state.events:
+        if event.kind == "phase.start":
+            phase = str(event.fields.get("phase"))
+        name = str(event.fields.get("action"))
+        # A lever is told around the actions that it stands for: those are what acts.
+        if event.kind != "action.end" or name == "lever":
+            continue
+        key = (f"Actions in {phase}", name)
+        seen[key] = seen.get(key, 0) + 1
+        took_s = event.fields.get("duration_s")
+        value = float(took_s) if isinstance(took_s, int | float) else math.nan
+        label = name if seen[key] == 1 else f"{name} ({seen[key]})"
+        yield Measure(key[0], label, "seconds", value, holds=bool(event.fields.get("ok")))
 
 
 def _flows(state: RunState) -> Iterator[Measure]:

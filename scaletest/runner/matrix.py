@@ -296,7 +296,9 @@ def _name(axes: Sequence[Axis], values: Mapping[str, str]) -> str:
     """Return a directory's name: ``lever=none,kubernetes=1.31``."""
     short = _short_keys([axis.key for axis in axes])
     text = ",".join(f"{short[key]}={value}" for key, value in values.items())
-    return re.sub(r"[^A-Za-z0-9._=,+-]+", "_", text)[:_LONGEST_NAME].strip("._") or "variant"
+    return (
+        re.sub(r"[^A-Za-z0-9._=,+-]+", "_", re.sub("[\"'\\[\\]{}]", "", text))[:_LONGEST_NAME].strip("._") or "variant"
+    )
 
 
 def _short_keys(keys: Sequence[str]) -> dict[str, str]:

@@ -14,11 +14,13 @@ from typing import Any
 import jsonschema
 import pytest
 import typer
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from scaletest.cli.report import report
 from scaletest.core.journal import Record
-from scaletest.report.matrix_build import build_matrix
+from scaletest.report.matrix_build import build_matrix, merged
 from scaletest.report.matrix_document import CellReport, MatrixDocument, RowReport
 from scaletest.report.matrix_json import MATRIX_SCHEMA_FILE, matrix_schema_text, render_matrix_json
 from scaletest.report.matrix_table import render_matrix
@@ -163,6 +165,46 @@ def test_an_objective_whose_threshold_is_an_axis_has_one_row(tmp_path: Path) -> 
     objectives = [item for item in build_matrix(directory).rows if item.section == "Objectives"]
     assert ["flow.agents.started >= …"] == [item.measure for item in objectives]
     assert [1, 1] == [cell.holds for cell in objectives[0].cells]
+
+
+def with_action(name: str, *, ok: bool, took_s: float) -> list[Record]:
+    """The calm run, whose own action is another one."""
+    said = {"ok": ok, "error": None if ok else "no answer", "duration_s": took_s}
+    return [{**item, "action": name, **said} if item["kind"] == "action.end" else item for item in calm_run()]
+
+
+def test_actions_say_whether_they_were_done_and_how_long_they_took(tmp_path: Path) -> None:
+    runs = {
+        "none": [with_action("deleteRollout", ok=False, took_s=40.0)],
+        "apf": [with_action("deleteRollout", ok=True, took_s=2.5)],
+        "block": [with_action("block", ok=True, took_s=0.1)],
+    }
+    document = built(tmp_path, runs)
+    deleted = row(document, "deleteRollout", "Actions in after")
+    assert [("40.0 s", 0), ("2.50 s", 1), ("–", None)] == [(cell.said, cell.holds) for cell in deleted.cells]
+    assert deleted.differs
+    assert ["–", "–", "100 ms"] == said(document, "block", "Actions in after")
+
+
+def test_a_section_that_only_a_later_variant_has_stands_in_its_place(tmp_path: Path) -> None:
+    without = [item for item in calm_run() if not item["kind"].startswith("action.")]
+    document = built(tmp_path, {"none": [without], "apf": [calm_run()]})
+    sections = list(dict.fromkeys(item.section for item in document.rows))
+    assert ["Run", "Objectives", "Actions in after", "Flow agents"] == sections[:4]
+
+
+@given(
+    st.permutations("abcdef").flatmap(
+        lambda whole: st.lists(
+            st.sets(st.sampled_from(whole)).map(lambda part: [item for item in whole if item in part])
+        )
+    )
+)
+def test_merged_orders_have_everything_once_in_the_order_of_the_first(orders: list[list[str]]) -> None:
+    result = merged(orders)
+    assert sorted({item for order in orders for item in order}) == sorted(result)
+    if orders:
+        assert orders[0] == [item for item in result if item in orders[0]]
 
 
 def locked_out_at(phase_s: float, *, recovers: bool) -> list[Record]:
