@@ -20,7 +20,7 @@ from scaletest.report.matrix_build import build_matrix
 from scaletest.report.matrix_json import render_matrix_json
 from scaletest.report.matrix_table import print_matrix
 from scaletest.runner.matrix import Matrix, Variant, make_matrix, parse_axes
-from scaletest.runner.matrix_run import begin, check_same, execute_matrix, held, new_info, resumable
+from scaletest.runner.matrix_run import begin, check_same, execute_matrix, held, left_to_run, new_info, resumable
 from scaletest.runner.plan import refuse_if_too_large
 from scaletest.runner.rundirs import default_run_dir
 from scaletest.runner.session import RunResult
@@ -103,7 +103,8 @@ def _directory(request: MatrixRequest, matrix: Matrix) -> Path:
 def _run_all(
     request: MatrixRequest, matrix: Matrix, stored: MatrixInfo | None, wanted: MatrixInfo, directory: Path
 ) -> MatrixInfo:
-    binaries = _prepare(request, matrix)
+    left = {entry.variant for entry in left_to_run(directory, stored or wanted)}
+    binaries = _prepare(request, [variant for variant in matrix.variants if variant.name in left])
     if stored is None:
         begin(directory, wanted)
     variants = {variant.name: variant for variant in matrix.variants}
@@ -135,10 +136,10 @@ def _run_all(
         return execute_matrix(directory, info, run_one, announce)
 
 
-def _prepare(request: MatrixRequest, matrix: Matrix) -> dict[tuple[str, str], Binaries]:
+def _prepare(request: MatrixRequest, variants: Sequence[Variant]) -> dict[tuple[str, str], Binaries]:
     """Get all binaries, and refuse what does not fit, before anything is started."""
     available_bytes = MemoryGauge().available_bytes()
-    for variant in matrix.variants:
+    for variant in variants:
         try:
             refuse_if_too_large(variant.plan, available_bytes)
         except ResourceShortage as shortage:
@@ -146,7 +147,7 @@ def _prepare(request: MatrixRequest, matrix: Matrix) -> dict[tuple[str, str], Bi
             raise ResourceShortage(msg, hint=shortage.hint) from None
     explicit = parse_binary_flags(request.run.binaries)
     found: dict[tuple[str, str], Binaries] = {}
-    for versions in dict.fromkeys(_versions(variant) for variant in matrix.variants):
+    for versions in dict.fromkeys(_versions(variant) for variant in variants):
         found[versions] = locate_all(*versions, explicit=explicit, progress=TerminalProgress())
     return found
 
@@ -169,12 +170,12 @@ def _report(request: MatrixRequest, directory: Path, info: MatrixInfo) -> None:
 
 def _plan_lines(request: MatrixRequest, matrix: Matrix, info: MatrixInfo, directory: Path) -> Iterator[str]:
     profile = matrix.variants[0].loaded.profile
-    left = [entry for entry in info.runs if entry.status != "finished"]
+    left = left_to_run(directory, info)
     longest_s = {variant.name: variant.plan.longest_s for variant in matrix.variants}
     repeats = f", {info.repeat} runs each" if info.repeat > 1 else ""
     yield f"{profile.name}: {profile.summary.strip()}"
     yield ""
-    yield f"{len(matrix.variants)} variants{repeats}"
+    yield f"{_counted(len(matrix.variants), 'variant')}{repeats}"
     width = max(len(variant.name) for variant in matrix.variants)
     for variant in matrix.variants:
         plan = variant.plan
@@ -196,5 +197,9 @@ def _plan_lines(request: MatrixRequest, matrix: Matrix, info: MatrixInfo, direct
     yield ""
     total = format_duration(sum(longest_s[entry.variant] for entry in left))
     kept = f"; {len(info.runs) - len(left)} are finished and kept" if len(left) < len(info.runs) else ""
-    yield f"{len(left)} runs, at most {total} with set-up{kept}"
+    yield f"{_counted(len(left), 'run')}, at most {total} with set-up{kept}"
     yield f"Results would go to {directory}"
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"

@@ -31,7 +31,7 @@ from scaletest.profile.places import show
 from scaletest.runner.matrix import Matrix, first_difference, run_names
 from scaletest.runner.session import RunResult
 
-__all__ = ["MatrixRunner", "begin", "check_same", "execute_matrix", "held", "new_info", "resumable"]
+__all__ = ["MatrixRunner", "begin", "check_same", "execute_matrix", "held", "left_to_run", "new_info", "resumable"]
 
 RunOne = Callable[[RunEntry, Path], RunResult]
 """Runs a variant into a directory that does not exist yet; raises what ``session.execute`` raises."""
@@ -132,6 +132,11 @@ def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[st
     return next(((key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)), None)
 
 
+def left_to_run(directory: Path, info: MatrixInfo) -> list[RunEntry]:
+    """Return the runs that have not come to a verdict, in their order."""
+    return [entry for entry in info.runs if kept_outcome(directory / entry.directory) is None]
+
+
 def execute_matrix(
     directory: Path, info: MatrixInfo, run_one: RunOne, on_start: Callable[[int, RunEntry], None]
 ) -> MatrixInfo:
@@ -209,7 +214,11 @@ class MatrixRunner:
 
     def _write(self, runs: list[RunEntry]) -> None:
         self.info = self.info.model_copy(update={"runs": runs})
-        write_matrix_info(self.directory, self.info)
+        try:
+            write_matrix_info(self.directory, self.info)
+        except OSError as error:
+            msg = f"{self.directory}: cannot be written to: {error.strerror}"
+            raise EnvironmentProblem(msg, hint="What was run is kept; go on with --resume.") from error
 
     def _set_aside(self, run_dir: Path) -> None:
         if not run_dir.exists():

@@ -9,7 +9,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from scaletest.cli.main import app
+from scaletest.controlplane.host import read_host
 from scaletest.core.errors import ExitCode, ScaletestError
+from scaletest.runner.matrix import make_matrix, parse_axes
+from scaletest.runner.matrix_run import begin, new_info
+from tests.analysis.journals import small_run, write_run
 from tests.report.matrices import write_matrix
 
 
@@ -77,3 +81,23 @@ def test_a_matrix_that_is_resumed_must_be_the_same() -> None:
         assert isinstance(error, ScaletestError)
         assert "--matrix nodes was 5,10 and is 5,20" in error.message
     assert "waiting" == json.loads(Path("there/matrix.json").read_text())["runs"][0]["status"]
+
+
+def test_a_matrix_that_is_finished_is_only_shown() -> None:
+    axes = ["--matrix", "nodes=5,10", "--output", "there"]
+    _finished_matrix(Path("there"))
+    shown = run(*axes, "--dry-run")
+    assert "0 runs, at most 0 s with set-up; 2 are finished and kept" in shown.output
+    table = run(*axes)
+    assert 99 == table.exit_code
+    assert "MATRIX  smoke" in table.output
+
+
+def _finished_matrix(directory: Path) -> None:
+    """Write what ``run smoke --matrix nodes=5,10`` leaves behind, with other runs in it."""
+    axes = parse_axes(["nodes=5,10"])
+    matrix = make_matrix("smoke", (), axes, repeat=1, host=read_host())
+    begin(directory, new_info(matrix, directory, reference="smoke", overrides=(), repeat=1, argv=[]))
+    for name in ("nodes=5", "nodes=10"):
+        write_run(directory / name, small_run())
+        (directory / name / "verdict.json").write_text('{"outcome": "fail", "exit_code": 99}')
