@@ -59,6 +59,7 @@ FLOW = [
         ("flow.agents.list.bytes", 500.0),
         ("flow.agents.started", 9.0),
         ("flow.agents.connected", 8.0),
+        ("flow.agents.most_started", 9.0),
     ],
 )
 def test_flow(text: str, expected: float) -> None:
@@ -94,10 +95,28 @@ PROBES = [
         ("probe.operator.observations", 10.0),
         ("probe.operator.locked_out", 100.0 - 8.2),
         ("probe.operator[system:masters].locked_out", 0.0),
+        ("probe.operator[system:masters].recovered", 9.1),
+        ("probe.operator.recovered", 0.0),
     ],
 )
 def test_probe(text: str, expected: float) -> None:
     assert expected == pytest.approx(value(text, *PROBES))
+
+
+def test_agents_that_have_stopped_count_among_the_most_that_there_were() -> None:
+    records = [flow(1.0, started=5), flow(2.0, started=9), flow(3.0, started=0)]
+
+    assert value("flow.agents.started", *records) == 0.0
+    assert value("flow.agents.most_started", *records) == 9.0
+
+
+def test_recovered_is_of_the_worst_identity_at_its_best_server() -> None:
+    masters = [probe(float(t), 0.1, server="a") for t in range(10)]
+    masters += [probe(float(t), 0.0, server="b", outcome="refused") for t in range(10)]
+    admin = [probe(float(t), 0.1 if t >= 6 else 1.5, server="a", identity="admin") for t in range(10)]
+
+    assert value("probe.operator.recovered", *masters) == pytest.approx(9.1)
+    assert value("probe.operator.recovered", *masters, *admin) == pytest.approx(3.1)
 
 
 def test_readiness_is_the_latest_count() -> None:

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.lockouts import UNFINISHED, Observation, clip, intersect, latency_quantile, lockouts, longest_s
+from scaletest.analysis.lockouts import (
+    UNFINISHED,
+    Observation,
+    clip,
+    intersect,
+    latency_quantile,
+    lockouts,
+    longest_s,
+    recovered_s,
+)
 from scaletest.analysis.series import Span
 
 
@@ -18,6 +27,17 @@ def good(sent_s: float, latency_s: float = 0.1) -> Observation:
 
 def bad(sent_s: float, latency_s: float = 0.0, outcome: str = "refused") -> Observation:
     return Observation(sent_s, latency_s, ok=False, outcome=outcome)
+
+
+def test_recovered_counts_from_the_first_request_after_the_last_failure_to_the_last_answer() -> None:
+    assert recovered_s([good(1), bad(2), good(3), good(4, 0.5)], 1.0) == 1.5
+    assert recovered_s([good(1), bad(2)], 1.0) == 0.0
+    assert recovered_s([], 1.0) == 0.0
+
+
+def test_a_slow_answer_is_no_recovery_and_a_request_under_way_is_no_failure() -> None:
+    assert recovered_s([good(1), good(2, 3.0), good(6), good(7)], 1.0) == pytest.approx(1.1)
+    assert recovered_s([good(1), good(2), bad(3, 9.0, UNFINISHED)], 1.0) == 1.1
 
 
 def test_good_answers_alone_lock_nobody_out() -> None:

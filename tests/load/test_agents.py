@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from scaletest.core.access import ApiAccess, Credential
-from scaletest.load.protocol import SetTarget
+from scaletest.load.protocol import SetServers, SetTarget
 from tests.load.harness import Authority, Drivers, TestServer
 
 QUICK = {"onError": {"first": "100ms", "most": "200ms", "jitter": 0}}
@@ -391,3 +391,19 @@ def test_the_journal_holds_the_same_records_as_the_pipe(drivers: Drivers, server
     journal = [json.loads(line) for line in Path(drivers.journal).read_text().splitlines()]
     assert drivers.result("same").records == [record for record in journal if record.get("flow") == "same"]
     assert {"driver"} == {record["src"] for record in journal}
+
+
+def test_new_connections_choose_among_added_servers_and_old_ones_stay(drivers: Drivers, server: TestServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as elsewhere:
+        port = elsewhere.getsockname()[1]
+    drivers.start("moved", server, [{"get": "/ok?bytes=1", "label": "it", "every": "50ms"}], options=QUICK)
+    drivers.wait_for("moved", lambda result: result.outcomes().get("200", 0) > 2)
+
+    drivers.do(drivers.driver.set_servers(SetServers("moved", (f"https://127.0.0.1:{port}",))))
+    good = drivers.result("moved").outcomes()["200"]
+    drivers.wait_for("moved", lambda result: result.outcomes()["200"] > good + 3)
+    assert "refused" not in drivers.result("moved").outcomes()
+    drivers.do(drivers.driver.block("moved"))
+    drivers.do(drivers.driver.unblock("moved"))
+    drivers.wait_for("moved", lambda result: "refused" in result.outcomes())
+    drivers.do(drivers.driver.stop_flow("moved"))

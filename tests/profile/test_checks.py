@@ -137,3 +137,36 @@ def test_steps_of_a_locustfile_flow_may_have_any_name(tmp_path: Path) -> None:
         objective("flow.singles.anything.p99 < 1s")(data)
 
     assert [] == found(change, tmp_path)
+
+
+def acts(*actions: dict[str, Any], phase: int = 1) -> Change:
+    return sets("phases", phase, "do", to=list(actions))
+
+
+@pytest.mark.parametrize(
+    ("change", "issue"),
+    [
+        (acts({"block": {"flow": "nobody"}}), "phases.1.do.0.block.flow: there is no flow 'nobody'"),
+        (
+            acts({"unblock": {"flow": "agents"}}, phase=0),
+            "phases.0.do.0.unblock.flow: flow 'agents' does not run when the actions of this phase are done",
+        ),
+        (
+            acts({"lever": "all-three"}, phase=0),
+            "phases.0.do.0.lever: no flow of agents runs when this phase begins: there is nothing to block",
+        ),
+    ],
+)
+def test_actions_are_about_flows_that_run(change: Change, issue: str) -> None:
+    assert issue in found(change)
+
+
+def test_a_rollback_needs_a_daemon_set() -> None:
+    def roll_back(data: dict[str, Any]) -> None:
+        data["flows"]["agents"].pop("daemonSet", None)
+        data["phases"].append({"name": "last", "start": ["agents"], "for": "1s"})
+        data["phases"].append({"name": "back", "do": [{"deleteRollout": {"flow": "agents"}}], "for": "1s"})
+
+    assert [issue for issue in found(roll_back) if "daemonSet" in issue] == [
+        f"phases.{len(full_data()['phases']) + 1}.do.0.deleteRollout.flow: flow 'agents' has no daemonSet to delete"
+    ]
