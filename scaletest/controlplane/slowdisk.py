@@ -1,7 +1,7 @@
 """A slow disk under etcd: strace delays each fdatasync of its process.
 
 strace stops a thread at every traced call, so etcd pays a few microseconds more for each fdatasync than the delay alone. It lets go of etcd,
-unharmed, when it is ended; and it ends by itself when etcd does.
+unharmed, when it is ended; and it ends by itself when etcd does, or the process that started it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import shutil
 import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,6 +18,13 @@ from typing import Final
 from scaletest.core.errors import ClusterError
 
 __all__ = ["SlowDisk", "strace_argv"]
+
+_END_WITH_PARENT: Final = """
+import ctypes, os, signal, sys
+PR_SET_PDEATHSIG = 1
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 _ATTACH_WITHIN_S: Final = 5.0
 _DETACH_WITHIN_S: Final = 5.0
@@ -44,6 +52,7 @@ class SlowDisk:
             msg = "slowDisk needs strace, which is not on the PATH"
             raise ClusterError(msg, hint="apt-get install strace")
         process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-S", "-c", _END_WITH_PARENT),
             *strace_argv(program, pid, delay_s),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,

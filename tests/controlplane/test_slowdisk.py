@@ -77,6 +77,25 @@ def test_it_ends_with_the_process_and_says_so(store: subprocess.Popen[str]) -> N
     assert not asyncio.run(run())
 
 
+def test_it_ends_with_the_process_that_started_it(store: subprocess.Popen[str]) -> None:
+    start = f"""
+        import asyncio, os, signal
+        from scaletest.controlplane.slowdisk import SlowDisk
+        async def main():
+            await SlowDisk.start({store.pid}, 0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
+        asyncio.run(main())
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(start)], check=False)
+
+    status = Path(f"/proc/{store.pid}/status")
+    until_s = time.monotonic() + 20
+    while "TracerPid:\t0\n" not in status.read_text():
+        assert time.monotonic() < until_s, "strace outlived its parent"
+        time.sleep(0.05)
+    assert store.poll() is None
+
+
 def test_a_process_that_is_not_there_is_an_error(store: subprocess.Popen[str]) -> None:
     store.kill()
     store.wait()
