@@ -47,6 +47,12 @@ def test_golden(moment: str, width: int, height: int) -> None:
     assert path.read_text(encoding="utf-8") == actual
 
 
+def test_the_guide_shows_the_view_as_it_is() -> None:
+    guide = Path(__file__).parents[2] / "docs/guide/reports.md"
+
+    assert (GOLDEN / "live_lock_out-80.txt").read_text(encoding="utf-8") in guide.read_text(encoding="utf-8")
+
+
 @given(now_s=st.floats(0, 45), width=st.integers(1, 250), height=st.integers(0, 60), unicode=st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_the_view_fits_any_terminal(now_s: float, width: int, height: int, unicode: bool) -> None:
