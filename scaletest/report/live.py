@@ -11,6 +11,8 @@ import asyncio
 import contextlib
 import io
 import math
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -90,12 +92,14 @@ class LiveView:
 
     async def __aenter__(self) -> Self:
         self._screen.open()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTSTP, self._suspend)
         self._ticking = asyncio.create_task(self._tick())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
         try:
             if self._ticking is not None:
                 self._ticking.cancel()
@@ -103,6 +107,11 @@ class LiveView:
                     await self._ticking
         finally:
             self._screen.close()
+
+    def _suspend(self) -> None:
+        """Leave the terminal to the shell on Ctrl-Z; the next picture after ``fg`` begins below what stands there then."""
+        self._screen.pause()
+        os.kill(os.getpid(), signal.SIGSTOP)
 
     async def _tick(self) -> None:
         while self._plain is None:

@@ -84,7 +84,7 @@ class Screen:
         self._lines: Sequence[str] | None = None
         self._size = size_of(stream)
         self._above = ""
-        self._closing = False
+        self._closing = self._pausing = False
         self._redirected = contextlib.ExitStack()
         self._thread = threading.Thread(target=self._write_all, name="live-view", daemon=True)
 
@@ -115,6 +115,13 @@ class Screen:
             self._above += text if text.endswith("\n") else f"{text}\n"
             self._wake.notify()
 
+    def pause(self) -> None:
+        """Erase the block and show the cursor until the next picture; returns when that is done."""
+        with self._wake:
+            self._pausing = True
+            self._wake.notify()
+            self._wake.wait_for(lambda: not self._pausing, _CLOSE_TIMEOUT_S)
+
     def close(self) -> None:
         """Erase the block, give back cursor, stdout and stderr; harmless when closed already."""
         self._redirected.close()
@@ -129,9 +136,17 @@ class Screen:
         with contextlib.suppress(OSError, ValueError):
             while True:
                 with self._wake:
-                    self._wake.wait_for(lambda: self._lines is not None or self._above or self._closing)
+                    self._wake.wait_for(
+                        lambda: self._lines is not None or self._above or self._closing or self._pausing
+                    )
                     lines, above, size, closing = self._lines, self._above, self._size, self._closing
                     self._above = ""
+                if self._pausing:
+                    self._write(self._block.erase(size_of(self._stream), above))
+                    with self._wake:
+                        self._lines, self._pausing = None, False
+                        self._wake.notify_all()
+                    continue
                 if closing:
                     self._write(self._block.erase(size_of(self._stream), above))
                     return

@@ -54,6 +54,11 @@ class Shown:
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
 
+    @property
+    def stopped(self) -> bool:
+        """Whether the child is suspended."""
+        return Path(f"/proc/{self.child.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T"
+
     def read(self, wait_s: float = 0.1) -> bool:
         """Take in what comes; False when the child has closed its terminal."""
         if not select.select([self._master], [], [], wait_s)[0]:
@@ -109,6 +114,24 @@ def test_an_interrupted_run_gives_the_cursor_back() -> None:
     assert shown.end() == 0
     assert shown.terminal.cursor
     assert [*shown.terminal.scrolled, *shown.terminal.screen] == ["$ scaletest run smoke", "the final report"]
+
+
+def test_a_suspended_run_leaves_the_terminal_to_the_shell() -> None:
+    shown = Shown("interrupt")
+    shown.until(has("phase 1 of 3"))
+    shown.child.send_signal(signal.SIGTSTP)
+    shown.until(lambda _: shown.stopped)
+    for _ in range(5):
+        shown.read()
+    assert shown.terminal.cursor
+    assert shown.terminal.screen == ["$ scaletest run smoke"]
+
+    shown.terminal.show("$ fg\n")
+    shown.child.send_signal(signal.SIGCONT)
+    shown.until(has("phase 2 of 3"))
+    shown.child.send_signal(signal.SIGINT)
+    assert shown.end() == 0
+    assert [*shown.terminal.scrolled, *shown.terminal.screen] == ["$ scaletest run smoke", "$ fg", "the final report"]
 
 
 def test_an_error_in_the_middle_leaves_the_terminal_as_it_was_and_its_message() -> None:
