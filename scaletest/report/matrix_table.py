@@ -88,7 +88,10 @@ def _blocks(document: MatrixDocument, width: int) -> Iterator[list[int]]:
 def _label_width(document: MatrixDocument, width: int) -> int:
     longest = max((len(row.measure) + 1 for row in document.rows), default=0)
     keys = max((len(axis.key) for axis in document.matrix.axes), default=0)
-    return min(max(longest, keys), width * 2 // 5)
+    columns = sum(_column_width(document, index) + _PADDING for index in range(len(document.variants)))
+    # Two fifths of the terminal, or all that the variants leave when they fit beside each other.
+    room = width - columns - _PADDING - _MARK_WIDTH - 1
+    return min(max(longest, keys), max(width * 2 // 5, room))
 
 
 def _column_width(document: MatrixDocument, index: int) -> int:
@@ -143,7 +146,7 @@ def _label(text: str, width: int) -> str:
 def _cell(row: RowReport, cell: CellReport, *, whole: bool) -> Text:
     first, *more = _cell_lines(row, cell)
     style = "" if whole else "dim"
-    if cell.holds is not None:
+    if cell.holds is not None and whole:
         style = "green" if _holds(cell) else "red"
     elif row.section == "Run":
         style = _STYLES.get(cell.said, "")
