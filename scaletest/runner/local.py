@@ -18,7 +18,7 @@ from scaletest.controlplane.identities import MASTERS
 from scaletest.controlplane.limits import default_limits, floor_bytes
 from scaletest.controlplane.plan import JournalTarget
 from scaletest.core.access import ApiAccess
-from scaletest.core.errors import ClusterError, ScaletestError
+from scaletest.core.errors import ClusterError, ScaletestError, UsageError
 from scaletest.core.journal import JournalFile, Record
 from scaletest.core.processes import ProcessId
 from scaletest.fleet.adopting import adopt_fleet
@@ -126,7 +126,7 @@ class LocalEngines:
             "facts": {
                 "Heartbeats": str(cluster.heartbeat),
                 "Cluster": f"kept cluster {cluster.name}" if self._options.cluster else "made for this run",
-                "Binaries": "; ".join(f"{text}: {', '.join(names)}" for text, names in _by_origin(origin)),
+                **{f"Binaries {', '.join(names)}": text for text, names in _by_origin(origin)},
             },
         }
 
@@ -214,7 +214,11 @@ class LocalEngines:
         target = FleetTarget(self._access[MASTERS], cluster.etcd_endpoint)
         standing = await adopt_fleet(spec, target, rng=self._rng) if self._options.cluster else None
         if standing is not None and standing.nodes:
-            text = f"cluster {cluster.name} holds {standing.nodes} nodes already: the run uses them as they are"
+            if standing.nodes != spec.node_count:
+                msg = f"cluster {cluster.name} holds {standing.nodes} nodes, and the profile asks for {spec.node_count}"
+                hint = f"Give the run that size (smoke: --set nodes={standing.nodes}), or bring up a cluster of the profile's."
+                raise UsageError(msg, hint=hint)
+            text = f"cluster {cluster.name} holds its {standing.nodes} nodes already: the run uses them as they are"
             journal.append("note", level="info", text=text)
             return standing
         fleet = await seed_fleet(spec, target, rng=self._rng, on_progress=_silent)
