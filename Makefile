@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
 
 .PHONY: help setup run test test-unit test-e2e lint format docs bench pin clean
 
@@ -14,8 +15,14 @@ help: ## List the targets
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(0 if sys.version_info >= (3, 11) else "scaletest needs Python 3.11 or later, and " + sys.executable + " is " + v + ": make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable . --group dev
+	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@echo "installing scaletest and what it needs into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(DEV_STAMP): $(STAMP)
+	@echo "installing the tools for checks and tests into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
 	@touch $@
 
 setup: $(STAMP) ## Make the virtual environment
@@ -23,31 +30,31 @@ setup: $(STAMP) ## Make the virtual environment
 run: $(STAMP) ## Run the smoke profile on a real control plane and print its report
 	$(BIN)/scaletest run smoke
 
-lint: $(STAMP) ## Formatting, lint, types, layers
+lint: $(DEV_STAMP) ## Formatting, lint, types, layers
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test-unit: $(STAMP) ## Tests without a control plane
+test-unit: $(DEV_STAMP) ## Tests without a control plane
 	$(BIN)/pytest -m "not e2e"
 
-test-e2e: $(STAMP) ## Tests on real control planes
+test-e2e: $(DEV_STAMP) ## Tests on real control planes
 	$(BIN)/pytest -m e2e
 
 test: lint ## All checks and all tests
 	$(BIN)/pytest
 
-format: $(STAMP) ## Format the code
+format: $(DEV_STAMP) ## Format the code
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-docs: $(STAMP) ## Regenerate the generated pages of the guide
+docs: $(DEV_STAMP) ## Regenerate the generated pages of the guide
 	$(BIN)/python -m scaletest.profile.reference
 	$(BIN)/python -m scaletest.report.json_report
 	$(BIN)/python -m scaletest.report.matrix_json
 
-pin: $(STAMP) ## Pin the packages installed now
+pin: $(DEV_STAMP) ## Pin the packages installed now
 	$(BIN)/python -m pip freeze --exclude-editable --exclude pip | grep -E '^[A-Za-z0-9_.-]+==' > constraints.txt
 
 clean: ## Remove the virtual environment and caches (not the binaries' cache)

@@ -24,6 +24,9 @@ EVERY_S: Final = 5.0
 ATTEMPT_TIMEOUT_S: Final = 20.0
 """A request without an answer by then is given up: as long as a probe waits for a good answer."""
 
+UNFINISHED: Final = "unfinished"
+"""Outcome of an attempt that the end of its phase cut off."""
+
 Result = TypeVar("Result")
 
 
@@ -48,7 +51,8 @@ class ActionLog:
     def tried(self, step: str, *, ok: bool, outcome: str, message: str | None, latency_s: float, server: str) -> None:
         """Journal an attempt that has ended."""
         self.attempts += 1
-        self.latest = self.latest if ok else message
+        if not ok and outcome != UNFINISHED:
+            self.latest = message
         self._journal.append(
             "action.try",
             action=self.action, step=step, attempt=self.attempts, ok=ok, outcome=outcome, message=message,
@@ -57,7 +61,7 @@ class ActionLog:
 
     def cut_short(self) -> str:
         """Say why an action that its phase cut short was not done."""
-        told = f"; the latest of {self.attempts} attempts: {self.latest}" if self.latest else ""
+        told = f"; the last answer, in {self.attempts} attempts: {self.latest}" if self.latest else ""
         return f"not done when its phase ended, {self.elapsed_s:.0f} s after it began{told}"
 
 
@@ -86,7 +90,7 @@ class Operator:
             ok, outcome, message = False, error.outcome, error.message
             raise
         except asyncio.CancelledError:
-            ok, outcome, message = False, "unfinished", "the phase ended first"
+            ok, outcome, message = False, UNFINISHED, "the phase ended first"
             raise
         finally:
             latency_s = time.monotonic() - began_s
