@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+# A fresh environment downloads and installs everything that scaletest needs.
+pytestmark = pytest.mark.timeout(1200)
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(*argv: str, cwd: Path) -> str:
-    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, f"{argv}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
