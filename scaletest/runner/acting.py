@@ -56,6 +56,12 @@ class Scene:
     """Agents that each running flow aims at."""
     started: dict[str, int] = field(default_factory=dict)
     """Agents that each flow had, by its last report."""
+    ended: set[str] = field(default_factory=set)
+    """Nodes whose machines have ended, whether or not their objects are deleted yet."""
+
+    def nodes(self) -> list[str]:
+        """Return the nodes whose machines are there."""
+        return [name for names in self.fleet.pools.values() for name in names if name not in self.ended]
 
     async def node_credentials(self, flow: str, nodes: Sequence[str]) -> tuple[Credential, ...]:
         """Return the credentials of the nodes where the flow's agents are their nodes; none otherwise."""
@@ -136,7 +142,7 @@ class Acting:
                 await asyncio.sleep(EVERY_S)
         except asyncio.CancelledError:
             gone = len(doomed) - sum(name in set(fleet.pools[pool]) for name in doomed)
-            log.latest = f"{gone:,} of {len(doomed):,} nodes deleted from {pool}; all their agents stopped at once"
+            log.so_far = f"{gone:,} of {len(doomed):,} nodes deleted from {pool}; all their agents stopped at once"
             raise
         said = f"{len(doomed):,} machines of {pool} ended, their nodes and {pods:,} pods deleted"
         return f"{said}; {errors:,} deletions of pods or leases failed" if errors else said
@@ -189,11 +195,13 @@ class Acting:
     async def _follow_fleet(self, *, grown: Sequence[str] = (), gone: Sequence[str] = ()) -> None:
         """Give new nodes their agents, and end those of nodes that are gone."""
         scene = self._scene
+        scene.ended.update(gone)
         for flow, target in scene.targets.items():
             agents = scene.profile.flows[flow].agents
             if agents is None or agents.per_node is None:
                 continue
-            scene.targets[flow] = max(0, target + (len(grown) - len(gone)) * agents.per_node)
+            # A rollback may have stopped agents on nodes that go now: those go once.
+            scene.targets[flow] = min(target + len(grown) * agents.per_node, len(scene.nodes()) * agents.per_node)
             credentials = await scene.node_credentials(flow, grown)
             await scene.driver.set_target(
                 SetTarget(flow, scene.targets[flow], nodes=tuple(grown), node_credentials=credentials, gone=tuple(gone))

@@ -38,6 +38,8 @@ class ActionLog:
         self.attempts = 0
         self.latest: str | None = None
         """What the latest failed attempt was told."""
+        self.so_far: str | None = None
+        """What is done already, of an action that consists of many steps."""
         self._journal = journal
         self._began_s = time.monotonic()
         self.undo: Callable[[], Awaitable[str]] | None = None
@@ -61,8 +63,9 @@ class ActionLog:
 
     def cut_short(self) -> str:
         """Say why an action that its phase cut short was not done."""
-        told = f"; the last answer, in {self.attempts} attempts: {self.latest}" if self.latest else ""
-        return f"not done when its phase ended, {self.elapsed_s:.0f} s after it began{told}"
+        done = f"; {self.so_far}" if self.so_far else ""
+        told = f"; the latest failure, in {self.attempts} attempts: {self.latest}" if self.latest else ""
+        return f"not done when its phase ended, {self.elapsed_s:.0f} s after it began{done}{told}"
 
 
 class Operator:

@@ -133,7 +133,7 @@ class LocalEngines:
     async def start_flow(self, flow: str) -> int:
         """Start a flow for the fleet as it is now."""
         scene, spec = self._ready(), self._profile.flows[flow]
-        nodes = [name for names in scene.fleet.pools.values() for name in names]
+        nodes = scene.nodes()
         target = spec.agents.total(len(nodes)) if spec.agents else spec.locustfile.users if spec.locustfile else 0
         await scene.begin_rollout(flow)
         await scene.driver.start_flow(

@@ -113,7 +113,7 @@ def test_what_is_not_done_when_the_phase_ends_has_failed_and_says_what_it_was_to
 
     assert (attempt["kind"], attempt["attempt"], attempt["outcome"]) == ("action.try", 1, "timeout")
     assert (end["ok"], end["attempts"]) == (False, 1)
-    assert end["error"].endswith("the last answer, in 1 attempts: no answer within 20 s")
+    assert end["error"].endswith("the latest failure, in 1 attempts: no answer within 20 s")
 
 
 def test_an_action_that_fails_keeps_no_other_from_beginning(tmp_path: Path) -> None:
