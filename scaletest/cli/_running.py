@@ -18,6 +18,7 @@ from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_a
 from scaletest.controlplane.host import MemoryGauge, read_host
 from scaletest.core.errors import ExitCode, RunDirectoryError, UsageError
 from scaletest.core.journal import Record
+from scaletest.core.units import format_count
 from scaletest.observe.hostinfo import host_info
 from scaletest.profile.loading import LoadedProfile, load_profile
 from scaletest.report.build import build
@@ -62,12 +63,16 @@ def run_profile(request: RunRequest) -> None:
         spec = loaded.profile.control_plane
         found = plan_all(spec.kubernetes, spec.etcd, explicit=parse_binary_flags(request.binaries))
         print(plan_text(plan, found, str(run_dir)))  # noqa: T201
-        raise SystemExit(int(ExitCode.PASS))
+        complete = all(item.source is not None for item in found)
+        raise SystemExit(int(ExitCode.PASS if complete else ExitCode.ENVIRONMENT))
     if run_dir.exists():
         raise RunDirectoryError(run_dir, "exists already", hint="Name another with --output; nothing was changed.")
     for cleaned in registry.clean_dead():
         say(str(cleaned))
     binaries = _prepare(request, loaded, plan)
+    if binaries is not None and not request.quiet:
+        nodes = format_count(plan.most_nodes)
+        say(f"starting Kubernetes {binaries.kubernetes} with etcd {binaries.etcd}, for {nodes} nodes")
     result = asyncio.run(execute_once(request, loaded, binaries, run_dir))
     document = build(load_run(result.run_dir))
     if request.as_json:

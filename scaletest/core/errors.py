@@ -77,6 +77,10 @@ class UsageError(ScaletestError):
     exit_code = ExitCode.USAGE
 
 
+_PROBLEMS_SHOWN = 25
+_KEY_CHARS = 100
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One mistake in a file: ``FILE:LINE: KEY: what`` and a hint."""
@@ -91,7 +95,11 @@ class Problem:
         place = self.file or ""
         if self.line is not None:
             place += f":{self.line}"
-        parts = [part for part in (place, self.key) if part]
+        # A wrong file may have anything for a key: what it holds is not poured onto the terminal.
+        key = self.key and " ".join(self.key.split())
+        if key and len(key) > _KEY_CHARS:
+            key = key[:_KEY_CHARS] + "…"
+        parts = [part for part in (place, key) if part]
         text = ": ".join([*parts, self.what])
         return f"{text} ({self.hint})" if self.hint else text
 
@@ -101,7 +109,10 @@ class ProfileError(UsageError):
 
     def __init__(self, problems: list[Problem], *, hint: str | None = None) -> None:
         self.problems = problems
-        super().__init__("\n".join(str(problem) for problem in problems), hint=hint)
+        lines = [str(problem) for problem in problems[:_PROBLEMS_SHOWN]]
+        if len(problems) > _PROBLEMS_SHOWN:
+            lines.append(f"… and {len(problems) - _PROBLEMS_SHOWN} more")
+        super().__init__("\n".join(lines), hint=hint)
 
 
 class RunDirectoryError(UsageError):

@@ -147,7 +147,7 @@ class LocustfileFlow(Flow):
     ) -> None:
         if not self._is_ours(user_of(gevent.getcurrent())):
             return
-        step = step_name(str(name))
+        step = step_name(str(name).partition("?")[0])
         outcome = _outcome(exception, response)
         latency_us = None if response_time is None else max(0, round(response_time * 1000))
         self.statistics.step(step).record(outcome, latency_us, response_length or 0)

@@ -61,6 +61,9 @@ def load_run(directory: Path) -> LoadedRun:
         what = "written by a newer version of scaletest"
         raise RunDirectoryError(path, what, hint="Upgrade scaletest to read it.")
     broken = reader.broken_lines + reader.has_partial_line
+    if reader.broken_lines and not state.records:
+        what = f"none of its {reader.broken_lines} lines is a record"
+        raise RunDirectoryError(path, what, hint="It is of another program, or damaged.")
     growing = state.end is None and _age_s(path) < _GROWING_S
     health = JournalHealth(state.records, broken, reader.newer_lines, growing)
     return LoadedRun(directory, info, state, judge(info, state, broken_lines=broken), health)

@@ -370,7 +370,13 @@ def _validity(document: Document, _width: int) -> Iterator[Drawn]:
     if not document.validity:
         return
     bad = sum(item.grade == "bad" for item in document.validity)
-    yield _title("Validity", "invalid: the numbers above are not to be used" if bad else "the numbers can be used")
+    if bad:
+        said = "invalid: the numbers above are not to be used"
+    elif not document.phases:
+        said = "nothing was measured: there is nothing to judge"
+    else:
+        said = "the numbers can be used"
+    yield _title("Validity", said)
     for item in document.validity:
         style = {"good": "green", "warning": "yellow", "bad": "red"}[item.grade]
         line = Text.assemble((_MARKS[item.grade], style), f" {item.check}: {item.said}")

@@ -157,3 +157,10 @@ def test_a_path_that_does_not_exist_and_an_empty_results_directory_are_refused(t
         find_run("latest", tmp_path)
     with pytest.raises(RunDirectoryError, match="holds no run"):
         find_run("latest", tmp_path / "none")
+
+
+def test_a_journal_without_a_single_record_is_an_error_not_a_killed_run(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", small_run())
+    (directory / JOURNAL_NAME).write_text('{"no": "record"}\n' * 3)
+    with pytest.raises(RunDirectoryError, match="none of its 3 lines is a record"):
+        load_run(directory)
