@@ -163,8 +163,10 @@ class _Session:
                 self.journal.append("flow.start", flow=flow, target=target)
             reason = await self._wait_for_end(phase, span)
         finally:
-            await self.actions.end()
-            self.journal.append("phase.end", phase=phase.name, reason=reason)
+            try:
+                await self.actions.end()
+            finally:
+                self.journal.append("phase.end", phase=phase.name, reason=reason)
 
     async def _wait_for_end(self, phase: Phase, span: Span) -> str:
         until = None if phase.until is None else parse_objective(phase.until)

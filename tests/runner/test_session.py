@@ -190,3 +190,19 @@ def test_run_json_tells_profile_provenance_and_facts(scenario: Scenario) -> None
     assert scenario.loaded.resolved == info["profile"]
     assert {"kubernetes": "fake"} == info["versions"]
     assert "tiny.yaml:2" == info["provenance"]["name"]
+
+
+def test_a_signal_ends_an_action_that_is_under_way_and_says_so(scenario: Scenario) -> None:
+    async def never_done(_journal: JournalFile, _lost: Lost) -> None:
+        asyncio.get_running_loop().call_later(0.1, os.kill, os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+
+    scenario.engines.script["act applyFlowControl"] = never_done
+    scenario.loaded = load_profile(
+        str(scenario.loaded.path), ["phases.third.do=[{applyFlowControl: {}}]", "phases.third.for=30s"]
+    )
+    result = scenario.run()
+    assert ExitCode.INTERRUPTED is result.verdict.exit_code
+    (end,) = [record for record in scenario.journal() if record["kind"] == "action.end"]
+    assert (False, True) == (end["ok"], end["error"].startswith("not done when its phase ended"))
+    assert ("third", "cut") == scenario.phase_ends()[-1]
