@@ -84,7 +84,10 @@ async def roll_back(
     accepted_s = log.elapsed_s
     await until_done(lambda: operator.attempt("gone", lambda api: _require_gone(api, path)), every_s=every_s)
     gone_s = log.elapsed_s
+    said = f"DELETE accepted after {accepted_s:.1f} s, DaemonSet gone after {gone_s:.1f} s"
     running = agents.running()
+    if not running:
+        return f"{said}, no agents were left"
     for share in range(1, SHARES + 1):
         await agents.keep(running * (SHARES - share) // SHARES)
         if share == DONE_SHARES:
@@ -92,10 +95,7 @@ async def roll_back(
             done_s = log.elapsed_s
         await asyncio.sleep(spread_s / SHARES)
         await until_done(lambda: operator.attempt("kubelets", lambda api: _require_gone(api, path)), every_s=every_s)
-    return (
-        f"DELETE accepted after {accepted_s:.1f} s, DaemonSet gone after {gone_s:.1f} s, "
-        f"95 % of {running:,} agents stopped after {done_s:.1f} s"
-    )
+    return f"{said}, 95 % of {running:,} agents stopped after {done_s:.1f} s"
 
 
 async def _delete(api: KubernetesApi, path: str) -> None:

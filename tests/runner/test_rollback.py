@@ -139,3 +139,10 @@ def test_the_daemon_set_is_applied_after_its_namespace_and_selects_no_node(serve
         ("PATCH", "/api/v1/namespaces/telemetry"),
         ("PATCH", PATH),
     ]
+
+
+def test_without_agents_a_rollback_is_done_with_the_daemon_set(rollback: Rollback) -> None:
+    rollback.agents = Agents(0)
+
+    assert rollback.run(lambda *_: GONE).endswith("no agents were left")
+    assert rollback.agents.kept == []
