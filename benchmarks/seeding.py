@@ -99,7 +99,7 @@ async def cluster_of(options: argparse.Namespace) -> AsyncIterator[tuple[KwokCon
         )
     )
     try:
-        yield cluster, FleetTarget(await cluster.access(MASTERS), cluster.etcd_endpoint)
+        yield cluster, FleetTarget(await cluster.access(MASTERS), cluster.etcd_endpoint, cluster.controllers_paused)
     finally:
         await cluster.stop()
 

@@ -114,7 +114,7 @@ async def _bring_up(wanted: ClusterRequest, fleet: FleetSpec) -> KwokControlPlan
 async def _fill(cluster: KwokControlPlane, fleet: FleetSpec) -> None:
     """Put the fleet into the cluster and wait until every node is Ready."""
     access = await cluster.access(MASTERS)
-    target = FleetTarget(access, cluster.etcd_endpoint)
+    target = FleetTarget(access, cluster.etcd_endpoint, cluster.controllers_paused)
     began_s = time.monotonic()
     state = await seed_fleet(fleet, target, rng=random.Random(SEED), on_progress=lambda _what, _done, _total: None)
     pods = format_count(state.counts["Pod"])

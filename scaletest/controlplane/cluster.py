@@ -16,7 +16,7 @@ import datetime as dt
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
@@ -52,6 +52,13 @@ API_SERVER: Final = "kube-apiserver"
 _ADVERTISED_NETWORK: Final = "192.0.2"
 """Addresses for documentation (RFC 5737), of which each further API server advertises one. With equal addresses each would remove the
 other's entry from the ``kubernetes`` Service. Nothing connects to them: the ports differ, and that Service has one port."""
+
+LEADERS: Final = ("kube-controller-manager", "kube-scheduler")
+PAUSED: Final = (*LEADERS, "kwok-controller")
+PAUSE_S: Final = 5.0
+RENEWAL_S: Final = 0.7
+"""A leader renews every 2 s, at once when that time has passed; silent for 10 s (its renew deadline), it exits."""
+PAUSES_AT_MOST: Final = 10
 
 _HEALTH_PATHS: Final[dict[PortRole, str]] = {
     "kube-apiserver": "/readyz",
@@ -177,6 +184,38 @@ class KwokControlPlane:
     async def keep(self) -> None:
         """Let the cluster outlive its owner."""
         await self.supervisor.set_owner(None)
+
+    @contextlib.asynccontextmanager
+    async def controllers_paused(self) -> AsyncIterator[None]:
+        """Freeze controller-manager, scheduler and KWOK, but for the moments in which leaders renew their leases."""
+
+        async def let_renew() -> None:
+            for _ in range(PAUSES_AT_MOST):
+                await asyncio.sleep(PAUSE_S)
+                await self._thaw(LEADERS)
+                await asyncio.sleep(RENEWAL_S)
+                await self._freeze(LEADERS)
+            await self._thaw(PAUSED)
+
+        await self._freeze(PAUSED)
+        renewing = asyncio.create_task(let_renew())
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            with contextlib.suppress(asyncio.CancelledError, ClusterError):
+                await renewing
+            await self._thaw(PAUSED)
+
+    async def _freeze(self, components: Sequence[str]) -> None:
+        for component in components:
+            await self.supervisor.freeze(component)
+
+    async def _thaw(self, components: Sequence[str]) -> None:
+        for component in components:
+            # One that has ended meanwhile is started again by the supervisor, and not frozen.
+            with contextlib.suppress(ClusterError):
+                await self.supervisor.thaw(component)
 
     async def stop(self, *, reason: EndReason = "asked", logs_to: Path | None = None) -> None:
         """End the control plane and remove everything of it; ``logs_to`` gets the components' logs.

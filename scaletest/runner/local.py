@@ -211,7 +211,7 @@ class LocalEngines:
 
     async def _fill(self, cluster: KwokControlPlane, journal: JournalFile) -> FleetState:
         spec = self._profile.fleet
-        target = FleetTarget(self._access[MASTERS], cluster.etcd_endpoint)
+        target = FleetTarget(self._access[MASTERS], cluster.etcd_endpoint, cluster.controllers_paused)
         standing = await adopt_fleet(spec, target, rng=self._rng) if self._options.cluster else None
         if standing is not None and standing.nodes:
             if standing.nodes != spec.node_count:

@@ -87,7 +87,7 @@ def fill(request_named: RequestMaker, name: str, via: str) -> Iterator[Filled]:
     request = dataclasses.replace(request_named(name), spec=ControlPlaneSpec.model_validate({"heartbeatFactor": 1}))
     cluster = asyncio.run(start_cluster(request))
     try:
-        target = FleetTarget(asyncio.run(cluster.access(MASTERS)), cluster.etcd_endpoint)
+        target = FleetTarget(asyncio.run(cluster.access(MASTERS)), cluster.etcd_endpoint, cluster.controllers_paused)
         spec = FleetSpec.model_validate({**SPEC, "via": via})
         seeding = seed_fleet(spec, target, rng=random.Random(7), on_progress=lambda *_: None)
         yield Filled(cluster, asyncio.run(seeding))
