@@ -19,6 +19,8 @@ app = typer.Typer(
     epilog="First run:  scaletest run smoke      Docs: docs/guide/",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    # Plain help, as kubectl prints it: importing what draws boxes takes longer than all else that --help does.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
