@@ -243,4 +243,6 @@ def test_agents_come_and_go_with_the_nodes_of_their_pool(place: Place) -> None:
     done = place.command("run", "smoke", "--set", "nodes=10", *sets, "--output", str(place.run_dir))
     assert 0 == done.returncode, done.stdout + done.stderr
     ends = [record for record in place.journal() if record["kind"] == "action.end"]
-    assert ["6 nodes added to gpu", "4 of 4 nodes and 8 pods deleted from gpu"] == [end["detail"] for end in ends]
+    assert ["6 nodes added to gpu", "4 machines of gpu ended, their nodes and 8 pods deleted"] == [
+        end["detail"] for end in ends
+    ]
