@@ -18,12 +18,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import difflib
+import errno
 import fcntl
 import json
 import os
 import random
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +63,7 @@ __all__ = [
 RECORD_NAME: Final = "cluster.json"
 NAME_PATTERN: Final = r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?"
 LARGEST_PORT: Final = 65_535
+_DELETE_TIMEOUT_S: Final = 5.0
 SUPERVISOR_GRACE_S: Final = 20.0
 """For a supervisor to end its cluster after SIGTERM; three roles with 2 s of grace each, and what SIGKILL takes."""
 
@@ -321,10 +324,15 @@ def _end_recorded_by_shims(path: Path) -> list[str]:
 
 
 def _delete(path: Path) -> None:
-    try:
-        shutil.rmtree(path)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        msg = f"{path} cannot be removed: {error.strerror}"
-        raise ClusterError(msg) from error
+    """Delete a cluster's directory, while the guardian of a killed supervisor may be deleting and writing in it too."""
+    deadline_s = time.monotonic() + _DELETE_TIMEOUT_S
+    while path.exists():
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            if error.errno == errno.ENOTEMPTY and time.monotonic() < deadline_s:
+                continue
+            msg = f"{path} cannot be removed: {error.strerror}"
+            raise ClusterError(msg) from error
