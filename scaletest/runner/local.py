@@ -75,6 +75,7 @@ class LocalEngines:
         self._scene: Scene | None = None
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._facts: dict[str, Any] = {}
 
     async def start(self, journal: JournalFile, lost: Lost) -> None:
         """Bring up the control plane, fill it, start driver, probes and observers."""
