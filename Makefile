@@ -42,8 +42,8 @@ test-unit: $(DEV_STAMP) ## Tests without a control plane
 test-e2e: $(DEV_STAMP) ## Tests on real control planes
 	$(BIN)/pytest -m e2e
 
-test: lint ## All checks and all tests
-	$(BIN)/pytest
+test: lint ## All checks and all tests, two at a time: most wait for a control plane
+	$(BIN)/pytest --numprocesses 2 --dist loadgroup
 
 format: $(DEV_STAMP) ## Format the code
 	$(BIN)/ruff format

@@ -298,7 +298,9 @@ async def hold(options: argparse.Namespace) -> None:
         await wait_nodes_ready(target.access, options.nodes, READY_TIMEOUT_S)
         ready_s = time.monotonic() - began_s
         say(f"all Ready {ready_s:.2f} s")
-        end_s = time.monotonic() + 1.5 * cluster.heartbeat.grace_period_s
+        cpu_before = {item.name: cpu_s_of(item.pid) for item in cluster.components() if item.pid}
+        held_from_s = time.monotonic()
+        end_s = held_from_s + 1.5 * cluster.heartbeat.grace_period_s
         renewals: dict[str, set[str]] = {}
         lowest = options.nodes
         while time.monotonic() < end_s:
@@ -311,12 +313,21 @@ async def hold(options: argparse.Namespace) -> None:
             lowest = min(lowest, count_ready(rows))
             for lease in leases:
                 renewals.setdefault(lease["metadata"]["name"], set()).add(lease["spec"]["renewTime"])
-            await asyncio.sleep(3)
+            # Three looks for each renewal: seldom enough not to be the load.
+            await asyncio.sleep(cluster.heartbeat.renew_interval_s / 3)
+        held_s = time.monotonic() - held_from_s
+        cores = {
+            item.name: (cpu_s_of(item.pid) - cpu_before[item.name]) / held_s
+            for item in cluster.components()
+            if item.pid and item.name in cpu_before
+        }
         counts = sorted(len(times) for times in renewals.values())
         say(
             f"1.5 × grace ({1.5 * cluster.heartbeat.grace_period_s:.0f} s) later: lowest number of Ready nodes {lowest}"
         )
         say(f"renewals seen of a lease: fewest {counts[0] - 1}, median {statistics.median(counts) - 1:.0f}; {load()}")
+        parts = ", ".join(f"{name} {value:.2f}" for name, value in cores.items())
+        say(f"cores while it held: {sum(cores.values()):.2f} ({parts}); expected {cluster.heartbeat.cost_cores:.2f}")
         writes = (await requests_of(api)) - before
         say("writes since before the seeding: " + ", ".join(f"{what} {n:.0f}" for what, n in writes.most_common(12)))
 

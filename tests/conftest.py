@@ -18,11 +18,23 @@ settings.register_profile("scaletest", deadline=None, derandomize=True)
 settings.load_profile("scaletest")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give end-to-end tests a second try, shown as R: real control planes on a shared machine are sometimes late."""
+SHARED = {"cluster": "cluster", "stamped": "fleet", "created": "fleet", "installed": "wheel"}
+"""Fixtures that take seconds to make: the tests that share one run in one process."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give end-to-end tests a second try, shown as R, and several processes the long tests first.
+
+    A second try, since real control planes on a shared machine are sometimes late.
+    """
     for item in items:
         if item.get_closest_marker("e2e"):
             item.add_marker(pytest.mark.flaky(reruns=1))
+        group = next((SHARED[name] for name in getattr(item, "fixturenames", ()) if name in SHARED), None)
+        if group is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
 
 
 @pytest.fixture(scope="session")
