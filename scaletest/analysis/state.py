@@ -144,8 +144,8 @@ class RunState:
     generator_process: ProcessSeries = field(default_factory=ProcessSeries)
     api_servers: ApiServerMetrics = field(default_factory=ApiServerMetrics)
     etcd: EtcdMetrics = field(default_factory=EtcdMetrics)
-    gaps: list[tuple[float, str]] = field(default_factory=list)
-    """Scrapes of /metrics that failed: time and target."""
+    gaps: list[tuple[float, str, str]] = field(default_factory=list)
+    """Scrapes of /metrics that failed: time, target and outcome."""
     events: list[Event] = field(default_factory=list)
     malformed: Counter[str] = field(default_factory=Counter)
     lost_records: int = 0
@@ -307,7 +307,7 @@ def _host(state: RunState, record: Record) -> None:
 
 
 def _metrics_gap(state: RunState, record: Record) -> None:
-    state.gaps.append((float(record["t"]), str(record["target"])))
+    state.gaps.append((float(record["t"]), str(record["target"]), str(record.get("outcome") or "error")))
 
 
 def _component_limit(state: RunState, record: Record) -> None:

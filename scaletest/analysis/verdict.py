@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -24,9 +25,9 @@ from scaletest.analysis.state import RunState
 from scaletest.analysis.validity import Check, Grade, check_validity
 from scaletest.core.errors import ExitCode
 from scaletest.core.rundir import RunInfo
-from scaletest.profile.objectives import Objective, parse_objective
+from scaletest.profile.objectives import Dimension, Objective, parse_objective
 
-__all__ = ["Outcome", "Verdict", "format_measured", "judge", "worst"]
+__all__ = ["Outcome", "Verdict", "beside", "format_measured", "judge", "worst"]
 
 _PRECEDENCE: Final = (
     ExitCode.INTERRUPTED, ExitCode.BUG, ExitCode.USAGE, ExitCode.ENVIRONMENT, ExitCode.INVALID, ExitCode.FAILED, ExitCode.PASS,
@@ -113,7 +114,33 @@ def format_measured(result: ObjectiveResult) -> str:
         return f"not measured: {measured.why_nan}"
     if math.isinf(measured.value):
         return "no answer"
-    return result.objective.subject.dimension.format(measured.value)
+    return beside(result.objective.threshold, measured.value, result.objective.subject.dimension)
+
+
+_UNITS: Final = {
+    Dimension.DURATION: " s",
+    Dimension.SHARE: " %",
+    Dimension.BYTES: " B",
+    Dimension.RATE: "/s",
+    Dimension.COUNT: "",
+}
+
+
+_ROUND: Final = re.compile(r"\.0+(?![0-9])")
+"""Decimals that say nothing: ``80.0`` looks like ``80``."""
+
+
+def beside(threshold: float, value: float, dimension: Dimension) -> str:
+    """Format a value so that it does not look like the threshold that it differs from: with the digits that show it."""
+    said = dimension.format(value)
+    if value == threshold or _ROUND.sub("", said) != _ROUND.sub("", dimension.format(threshold)):
+        return said
+    scale = 100.0 if dimension is Dimension.SHARE else 1.0
+    for decimals in range(0 if dimension is Dimension.BYTES else 1, 16):
+        digits = f"{value * scale:,.{decimals}f}"
+        if digits != f"{threshold * scale:,.{decimals}f}":
+            return f"{digits}{_UNITS[dimension]}"
+    return said
 
 
 def _objectives(profile: Mapping[str, Any]) -> list[tuple[str, Objective | None]]:

@@ -296,11 +296,12 @@ def _apf(state: RunState) -> list[doc.Apf]:
     return reports
 
 
-def _gaps(state: RunState) -> dict[str, int]:
-    gaps: dict[str, int] = {}
-    for t_s, target in state.gaps:
+def _gaps(state: RunState) -> dict[str, dict[str, int]]:
+    gaps: dict[str, dict[str, int]] = {}
+    for t_s, target, outcome in state.gaps:
         if contains(state.measured, t_s):
-            gaps[target] = gaps.get(target, 0) + 1
+            outcomes = gaps.setdefault(target, {})
+            outcomes[outcome] = outcomes.get(outcome, 0) + 1
     return gaps
 
 

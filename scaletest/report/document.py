@@ -315,7 +315,9 @@ class Document(Part):
     components: list[ComponentReport]
     apf: list[Apf]
     api_requests: dict[str, float] = Field(description="Requests that the API servers answered, by verb and code.")
-    metrics_gaps: dict[str, int] = Field(description="Scrapes of /metrics that failed, by target.")
+    metrics_gaps: dict[str, dict[str, int]] = Field(
+        description="Scrapes of /metrics that failed, by target, then by outcome: timeout, refused, ..."
+    )
     etcd: EtcdReport | None
     host: HostReport
     generator: GeneratorReport | None

@@ -10,7 +10,21 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["BAD", "GOOD", "NOTHING", "UNEQUAL", "bar", "phase_ruler", "sparkline", "to_ascii"]
+from scaletest.core import units
+
+__all__ = [
+    "BAD",
+    "GOOD",
+    "NOTHING",
+    "UNEQUAL",
+    "bar",
+    "bytes_text",
+    "duration_text",
+    "phase_ruler",
+    "share_text",
+    "sparkline",
+    "to_ascii",
+]
 
 GOOD: Final = "✓"
 BAD: Final = "✗"
@@ -76,3 +90,18 @@ def bar(share: float, *, width: int) -> str:
     """Draw a share of 0 to 1 as a bar."""
     full = round(min(1.0, max(0.0, share)) * width)
     return "█" * full + "░" * (width - full)
+
+
+def duration_text(value: float | None) -> str:
+    """Format seconds; a dash when there is none."""
+    return NOTHING if value is None else units.format_duration(value)
+
+
+def share_text(value: float | None) -> str:
+    """Format a fraction; a dash when there is none."""
+    return NOTHING if value is None else units.format_share(value)
+
+
+def bytes_text(value: float | None) -> str:
+    """Format a size; a dash when there is none."""
+    return NOTHING if value is None else units.format_bytes(value)

@@ -14,7 +14,7 @@ from typing import Final
 
 from rich.text import Text
 
-from scaletest.core.units import format_bytes, format_count, format_duration, format_share
+from scaletest.core.units import format_bytes, format_count, format_duration
 from scaletest.profile.schema import Phase
 from scaletest.report import glyphs
 from scaletest.report.build import API_SERVER
@@ -154,11 +154,11 @@ def _flow(flow: FlowNow) -> Text:
     if flow.stopped:
         return Text(f"{name}{'stopped':>13}", "dim")
     agents = f"{flow.started:,}/{flow.target:,}" if flow.target else "starting"
-    failed = Text(f"{_share(flow.failed_share):>8}", "red" if (flow.failed_share or 0) >= 0.01 else "")
+    failed = Text(f"{glyphs.share_text(flow.failed_share):>8}", "red" if (flow.failed_share or 0) >= 0.01 else "")
     connected = Text(" BLOCKED", "bold yellow") if flow.blocked else Text(f"{flow.connected:>8,}")
     return Text.assemble(
         f"{name}{agents:>13}", connected, f"{_count(flow.rate_per_s):>8}", failed,
-        f"{_duration(flow.p50_s):>9}{_duration(flow.p99_s):>9}{_bytes(flow.bytes_per_s):>9}",
+        f"{glyphs.duration_text(flow.p50_s):>9}{glyphs.duration_text(flow.p99_s):>9}{glyphs.bytes_text(flow.bytes_per_s):>9}",
     )  # fmt: skip
 
 
@@ -183,11 +183,11 @@ def _every_s(live: LiveState, probe: str) -> float:
 
 def _probe(probe: ProbeNow, now_s: float, every_s: float) -> Text:
     last = format_duration(probe.last.latency_s) if probe.last.ok else probe.last.outcome.replace("_", " ")
-    p99 = "no answer" if probe.p99_s == math.inf else _duration(probe.p99_s)
+    p99 = "no answer" if probe.p99_s == math.inf else glyphs.duration_text(probe.p99_s)
     return Text.assemble(
         f"  {_cut(probe.probe, 11)} {_cut(probe.identity, 17)}",
         (f"{_end(last, 10)}", "" if probe.last.ok else "red"),
-        (f"{_share(probe.success_rate):>8}", "red" if (probe.success_rate or 1.0) < 1.0 or probe.success_rate == 0 else ""),
+        (f"{glyphs.share_text(probe.success_rate):>8}", "red" if (probe.success_rate or 1.0) < 1.0 or probe.success_rate == 0 else ""),
         f"{p99:>11}  ",
         _access(probe, now_s, every_s),
     )  # fmt: skip
@@ -217,7 +217,7 @@ def _components(live: LiveState, now_s: float) -> Iterator[Line]:
 
 def _component(item: ComponentNow) -> Text:
     share = (item.memory_bytes or 0) / item.cap_bytes if item.cap_bytes else None
-    memory = f"{'down' if item.down else _bytes(item.memory_bytes)}{f'/{format_bytes(item.cap_bytes)}' if item.cap_bytes else ''}"
+    memory = f"{'down' if item.down else glyphs.bytes_text(item.memory_bytes)}{f'/{format_bytes(item.cap_bytes)}' if item.cap_bytes else ''}"
     busy = (item.cores or 0.0) / item.quota_cores if item.quota_cores else None
     quota = f"/{item.quota_cores:.2f}{'' if item.quota_enforced else '*'}" if item.quota_cores else ""
     cpu = f"{glyphs.NOTHING if item.cores is None else f'{item.cores:.2f}'}{quota}"
@@ -254,8 +254,8 @@ def _trail(live: LiveState, width: int) -> Iterator[Line]:
     trail = live.trail
     rows = [
         ("requests/s", trail.requests_per_s, _count),
-        ("latency p99", trail.latency_p99_s, _duration),
-        ("API server memory", trail.api_server_memory_bytes, _bytes),
+        ("latency p99", trail.latency_p99_s, glyphs.duration_text),
+        ("API server memory", trail.api_server_memory_bytes, glyphs.bytes_text),
     ]
     known = [(name, values, form) for name, values, form in rows if any(value is not None for value in values)]
     if not known:
@@ -303,15 +303,3 @@ def _end(text: str, width: int) -> str:
 
 def _count(value: float | None) -> str:
     return glyphs.NOTHING if value is None else format_count(value)
-
-
-def _duration(value: float | None) -> str:
-    return glyphs.NOTHING if value is None else format_duration(value)
-
-
-def _share(value: float | None) -> str:
-    return glyphs.NOTHING if value is None else format_share(value)
-
-
-def _bytes(value: float | None) -> str:
-    return glyphs.NOTHING if value is None else format_bytes(value)

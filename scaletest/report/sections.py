@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from scaletest.core.units import format_bytes, format_count, format_duration, format_share
+from scaletest.core.units import format_count, format_duration
 from scaletest.report import glyphs
 from scaletest.report.document import Document, FlowReport, PhaseReport, ProbeReport, StepReport
 from scaletest.report.story import first_line
@@ -64,18 +64,6 @@ def _rate(value: float | None) -> str:
     return glyphs.NOTHING if value is None else format_count(value)
 
 
-def _duration(value: float | None) -> str:
-    return glyphs.NOTHING if value is None else format_duration(value)
-
-
-def _share(value: float | None) -> str:
-    return glyphs.NOTHING if value is None else format_share(value)
-
-
-def _bytes(value: float | None) -> str:
-    return glyphs.NOTHING if value is None else format_bytes(value)
-
-
 def _cores(value: float | None) -> str:
     return glyphs.NOTHING if value is None else f"{value:.2f}"
 
@@ -83,9 +71,9 @@ def _cores(value: float | None) -> str:
 def _verdict(document: Document, _width: int) -> Iterator[Drawn]:
     run, verdict = document.run, document.verdict
     yield Text.assemble((verdict.outcome.upper(), _STYLES[verdict.outcome]), f"  {run.profile}", (f"  {run.id}", "dim"))
-    objectives = {f"{item.objective}: {item.said}" for item in document.objectives}
+    unmeasured = {f"{item.objective}: {item.said}" for item in document.objectives} if _never_began(document) else ()
     for reason in verdict.reasons:
-        if reason not in objectives:
+        if reason not in unmeasured:
             yield _line(first_line(reason), "yellow")
     if document.journal.growing:
         yield _line("the journal is being written to: the run may still be going on", "yellow")
@@ -99,11 +87,16 @@ def _verdict(document: Document, _width: int) -> Iterator[Drawn]:
     yield _line(", ".join(facts), "dim")
 
 
+def _never_began(document: Document) -> bool:
+    """Whether there is nothing that an objective could be about: one line says it of all."""
+    return not document.phases and not any(item.samples for item in document.objectives)
+
+
 def _objectives(document: Document, _width: int) -> Iterator[Drawn]:
     if not document.objectives:
         return
     yield _title("Objectives")
-    if not document.phases and not any(item.samples for item in document.objectives):
+    if _never_began(document):
         yield _line(f"none of {len(document.objectives)} was measured: the run ended before its first phase", "yellow")
         return
     table = Table(box=None, pad_edge=False, padding=(0, 1), show_header=False)
@@ -152,20 +145,20 @@ def _phases(document: Document, width: int) -> Iterator[Drawn]:
 
 def _phase_cells(phase: PhaseReport, width: int) -> Iterator[str]:
     yield phase.name
-    yield _duration(phase.duration_s)
+    yield glyphs.duration_text(phase.duration_s)
     yield _rate(phase.requests_per_s)
-    yield _share(phase.error_rate)
-    yield _duration(phase.latency_p99_s)
+    yield glyphs.share_text(phase.error_rate)
+    yield glyphs.duration_text(phase.latency_p99_s)
     yield _answer(phase.probe_p99_s, phase.probe_success_rate)
     if width >= WIDE:
-        yield _share(phase.probe_success_rate)
-    yield _bytes(phase.api_server_memory_bytes)
+        yield glyphs.share_text(phase.probe_success_rate)
+    yield glyphs.bytes_text(phase.api_server_memory_bytes)
     yield _cores(phase.api_server_cores)
 
 
 def _answer(seconds: float | None, success_rate: float | None) -> str:
     """Format a probe's latency: what is null although something was asked got no answer."""
-    return "no answer" if seconds is None and success_rate is not None else _duration(seconds)
+    return "no answer" if seconds is None and success_rate is not None else glyphs.duration_text(seconds)
 
 
 def _timeline(document: Document, width: int) -> Iterator[Drawn]:
@@ -179,9 +172,9 @@ def _timeline(document: Document, width: int) -> Iterator[Drawn]:
     )
     rows: list[tuple[str, list[float | None], Callable[[float | None], str]]] = [
         ("requests/s", timeline.requests_per_s, _rate),
-        ("latency p99", timeline.latency_p99_s, _duration),
-        ("probes, slowest", timeline.probe_s, _duration),
-        ("API server memory", timeline.api_server_memory_bytes, _bytes),
+        ("latency p99", timeline.latency_p99_s, glyphs.duration_text),
+        ("probes, slowest", timeline.probe_s, glyphs.duration_text),
+        ("API server memory", timeline.api_server_memory_bytes, glyphs.bytes_text),
     ]
     drawn = min(room, len(timeline.requests_per_s))
     for name, values, form in rows:
@@ -205,7 +198,8 @@ def _flows(document: Document, width: int) -> Iterator[Drawn]:
         yield _line(f"{flow.flow}{identity}: {agents}, {format_duration(flow.active_s)}")
         if flow.connections:
             yield _line(
-                f"{flow.connections:,} connections made, p99 {_duration(flow.connect_p99_s)} (TCP and TLS)", "dim"
+                f"{flow.connections:,} connections made, p99 {glyphs.duration_text(flow.connect_p99_s)} (TCP and TLS)",
+                "dim",
             )
         if flow.exceptions:
             yield _line(f"{flow.exceptions:,} exceptions in the locustfile", "yellow")
@@ -220,9 +214,14 @@ def _steps(flow: FlowReport, width: int) -> Table:
     extra = ("p95",) if width >= WIDE else ()
     table = _table("step", "requests", "per s", "failed", "p50", *extra, "p99", "max", "data/s")
     for step in flow.steps:
-        failed = _share(step.failed / step.requests if step.requests else None)
-        p95 = (_duration(step.p95_s),) if width >= WIDE else ()
-        latencies = (_duration(step.p50_s), *p95, _duration(step.p99_s), _duration(step.max_s))
+        failed = glyphs.share_text(step.failed / step.requests if step.requests else None)
+        p95 = (glyphs.duration_text(step.p95_s),) if width >= WIDE else ()
+        latencies = (
+            glyphs.duration_text(step.p50_s),
+            *p95,
+            glyphs.duration_text(step.p99_s),
+            glyphs.duration_text(step.max_s),
+        )
         _row(
             table,
             step.step,
@@ -230,7 +229,7 @@ def _steps(flow: FlowReport, width: int) -> Table:
             _rate(step.rate_per_s),
             failed,
             *latencies,
-            _bytes(step.bytes_per_s),
+            glyphs.bytes_text(step.bytes_per_s),
         )
     return table
 
@@ -239,7 +238,7 @@ def _failed(step: StepReport) -> str:
     by_outcome = ", ".join(
         f"{_count(count)} {outcome}" for outcome, count in step.outcomes.items() if not outcome.startswith("2")
     )
-    return f"{step.step} failed: {by_outcome}; after {_duration(step.failed_p50_s)} (median)"
+    return f"{step.step} failed: {by_outcome}; after {glyphs.duration_text(step.failed_p50_s)} (median)"
 
 
 def _samples(document: Document) -> Iterator[Drawn]:
@@ -269,7 +268,7 @@ def _probes(document: Document, width: int) -> Iterator[Drawn]:
             yield _line(f"{probe.probe} as {probe.identity} failed: {by_outcome}", "yellow")
         if len(probe.servers) > 1:
             each = ", ".join(
-                f"{item.server} {_share(item.success_rate)} good, p99 {_answer(item.p99_s, item.success_rate)}"
+                f"{item.server} {glyphs.share_text(item.success_rate)} good, p99 {_answer(item.p99_s, item.success_rate)}"
                 for item in probe.servers
             )
             yield _line(f"{probe.probe} as {probe.identity}, each server: {each}", "dim")
@@ -283,7 +282,7 @@ def _probe_cells(probe: ProbeReport, width: int) -> Iterator[str | Text]:
     yield probe.probe
     yield probe.identity
     yield _count(probe.observations)
-    yield _share(probe.success_rate)
+    yield glyphs.share_text(probe.success_rate)
     if width >= WIDE:
         yield _answer(probe.p50_s, probe.success_rate)
     yield _answer(probe.p99_s, probe.success_rate)
@@ -304,7 +303,7 @@ def _components(document: Document, width: int) -> Iterator[Drawn]:
         quota = glyphs.NOTHING if item.cpu_quota_cores is None else f"{item.cpu_quota_cores:.2f}"
         quota += "*" if item.cpu_quota_cores is not None and item.cpu_by == "none" else ""
         _row(
-            table, item.component, _bytes(item.memory_max_bytes), _bytes(item.memory_cap_bytes),
+            table, item.component, glyphs.bytes_text(item.memory_max_bytes), glyphs.bytes_text(item.memory_cap_bytes),
             Text(glyphs.bar(share, width=cells) if share is not None else "", "red" if (share or 0) > 0.9 else "cyan"),
             _cores(item.cpu_mean_cores), *((_cores(item.cpu_max_cores),) if width >= WIDE else ()), quota,
             _restarts(item.restarts, item.oom_kills),
@@ -341,8 +340,14 @@ def _servers(document: Document, _width: int) -> Iterator[Drawn]:
         if answered:
             yield _line(f"API servers answered: {answered}")
     if document.metrics_gaps:
-        gaps = ", ".join(f"{count} of {target}" for target, count in document.metrics_gaps.items())
-        yield _line(f"metrics that could not be read: {gaps}", "yellow")
+        gaps = ", ".join(_gaps(target, outcomes) for target, outcomes in document.metrics_gaps.items())
+        yield _line(f"scrapes failed: {gaps}", "yellow")
+
+
+def _gaps(target: str, outcomes: dict[str, int]) -> str:
+    most_first = sorted(outcomes.items(), key=lambda item: -item[1])
+    by_outcome = ", ".join(f"{count:,} {outcome.replace('_', ' ')}" for outcome, count in most_first)
+    return f"{target} {sum(outcomes.values()):,} ({by_outcome})"
 
 
 def _machine(document: Document, _width: int) -> Iterator[Drawn]:
@@ -351,16 +356,18 @@ def _machine(document: Document, _width: int) -> Iterator[Drawn]:
         return
     yield _title("Machine")
     if etcd is not None:
-        disk = f"fsync p99 {_duration(etcd.fsync_p99_s)}, commit p99 {_duration(etcd.commit_p99_s)}"
-        yield _line(f"etcd: {disk}, database {_bytes(etcd.db_max_bytes)}, {_count(etcd.puts)} puts")
+        disk = (
+            f"fsync p99 {glyphs.duration_text(etcd.fsync_p99_s)}, commit p99 {glyphs.duration_text(etcd.commit_p99_s)}"
+        )
+        yield _line(f"etcd: {disk}, database {glyphs.bytes_text(etcd.db_max_bytes)}, {_count(etcd.puts)} puts")
     if host.available_min_bytes is not None:
-        memory = f"{_bytes(host.available_min_bytes)} of {_bytes(host.memory_bytes)} available at least"
-        cpu = f"{_share(host.cpu_idle_share)} of {host.cores or '?'} cores idle"
+        memory = f"{glyphs.bytes_text(host.available_min_bytes)} of {glyphs.bytes_text(host.memory_bytes)} available at least"
+        cpu = f"{glyphs.share_text(host.cpu_idle_share)} of {host.cores or '?'} cores idle"
         yield _line(f"host: {memory}, {cpu}")
     if generator is not None:
-        lag = f"lag p50 {_duration(generator.lag_p50_s)}, p99 {_duration(generator.lag_p99_s)}"
+        lag = f"lag p50 {glyphs.duration_text(generator.lag_p50_s)}, p99 {glyphs.duration_text(generator.lag_p99_s)}"
         cpu = f"{_cores(generator.cpu_mean_cores)} cores, {_cores(generator.cpu_max_cores)} at most"
-        memory = f"{_bytes(generator.memory_max_bytes)}, {generator.sockets_max:,} sockets"
+        memory = f"{glyphs.bytes_text(generator.memory_max_bytes)}, {generator.sockets_max:,} sockets"
         yield _line(f"load driver: {lag}; {cpu}; {memory}")
     for title, fact in document.run.facts.items():
         yield _line(f"{title}: {fact}")

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from scaletest.analysis.state import RunState
-from scaletest.analysis.verdict import Outcome, judge, worst
+from scaletest.analysis.verdict import Outcome, beside, format_measured, judge, worst
 from scaletest.core.errors import ExitCode
 from scaletest.core.journal import Record
+from scaletest.profile.objectives import Dimension
 from tests.analysis.journals import driver, flow, probe, record, run_info, step
 
 GOOD, BAD = "flow.agents.error_rate < 50%", "flow.agents.error_rate > 50%"
@@ -121,6 +122,38 @@ def test_a_probe_without_any_answer_is_said_so() -> None:
     verdict = judge(profile("probe.operator.p99 < 1s"), state)
 
     assert verdict.reasons == ("probe.operator.p99 < 1s: no answer",)
+
+
+@pytest.mark.parametrize(
+    ("objective", "value", "said"),
+    [
+        ("probe.operator.max < 1s", 1.0004, "1.0004 s"),
+        ("probe.operator.max < 1s", 0.99996, "0.99996 s"),
+        ("probe.operator.max < 1s", 1.0, "1.00 s"),
+        ("probe.operator.max < 1s", 1.2, "1.20 s"),
+        ("probe.operator.max < 125s", 125.3, "125.3 s"),
+    ],
+)
+def test_a_value_that_rounds_to_the_threshold_is_given_the_digits_that_tell_them_apart(
+    objective: str, value: float, said: str
+) -> None:
+    state = run()
+    state.apply_all([probe(1.0, value)])
+
+    assert [said] == [format_measured(result) for result in judge(profile(objective), state).objectives]
+
+
+@pytest.mark.parametrize(
+    ("value", "threshold", "dimension", "said"),
+    [
+        (0.010004, 0.01, Dimension.SHARE, "1.0004 %"),
+        (2**31 + 1, 2**31, Dimension.BYTES, "2,147,483,649 B"),
+        (80.001, 80.0, Dimension.RATE, "80.001/s"),
+        (7000.4, 7000.0, Dimension.COUNT, "7,000.4"),
+    ],
+)
+def test_digits_are_given_in_every_dimension(value: float, threshold: float, dimension: Dimension, said: str) -> None:
+    assert said == beside(threshold, value, dimension)
 
 
 def test_objectives_written_as_text_are_read_too() -> None:

@@ -17,7 +17,7 @@ from scaletest.report.build import build
 from scaletest.report.document import Document
 from scaletest.report.rundir import JournalHealth, LoadedRun, load_run
 from scaletest.report.terminal import print_report, render
-from tests.analysis.journals import record, run_info, small_run, write_run
+from tests.analysis.journals import hist, record, run_info, small_run, write_run
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -122,6 +122,24 @@ def test_brackets_and_colons_in_names_are_shown_as_they_are() -> None:
     odd = [record("note", 8.0, level="info", text="[red]not red[/red] :smile:")]
 
     assert "[red]not red[/red] :smile:" in render(document([*small_run(), *odd]), width=100)
+
+
+def test_an_invalid_run_names_its_failed_objectives_too() -> None:
+    late = [{**item, "lag_us": hist([900_000] * 100)} if item["kind"] == "driver" else item for item in small_run()]
+    text = render(document(late), width=100)
+    head = text[: text.index("Objectives")]
+
+    assert head.startswith("\nINVALID")
+    assert "event-loop lag" in head
+    assert "flow.agents.error_rate < 1%: 4 %" in head
+
+
+def test_failed_scrapes_are_told_by_outcome() -> None:
+    gaps = [record("metrics.gap", 28.0 + index / 10, target="kube-apiserver", outcome="timeout") for index in range(3)]
+
+    assert "scrapes failed: kube-apiserver 4 (3 timeout, 1 refused)" in render(
+        document([*small_run(), *gaps]), width=80
+    )
 
 
 def test_a_long_story_loses_its_middle() -> None:
