@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import io
+import itertools
 import os
 import pty
 import select
@@ -107,13 +108,17 @@ def _lines(screen: pyte.HistoryScreen, *, with_history: bool) -> list[Text]:
 
 def _line(row: Mapping[int, Any], columns: int) -> Text:
     line = Text(no_wrap=True, end="")
-    for column in range(columns):
-        char = row[column]
-        line.append(
-            char.data or "", Style(color=_color(char.fg), bgcolor=_color(char.bg), bold=char.bold, italic=char.italics)
-        )
+    for style, characters in itertools.groupby((row[column] for column in range(columns)), key=_style):
+        line.append("".join(character.data for character in characters), style)
     line.rstrip()
     return line
+
+
+def _style(character: Any) -> Style:
+    return Style(
+        color=_color(character.fg), bgcolor=_color(character.bg), bold=character.bold, italic=character.italics,
+        reverse=character.reverse,
+    )  # fmt: skip
 
 
 def _color(name: str) -> str | None:
