@@ -16,6 +16,7 @@ from typing import Any, Final
 from scaletest.core.errors import RunDirectoryError
 
 __all__ = [
+    "LOGS_DIR",
     "RUN_INFO_NAME",
     "RUN_SCHEMA_VERSION",
     "VERDICT_NAME",
@@ -27,6 +28,9 @@ __all__ = [
 
 RUN_INFO_NAME: Final = "run.json"
 VERDICT_NAME: Final = "verdict.json"
+LOGS_DIR: Final = "logs"
+"""Where the logs of the components lie, from the end of the run on."""
+
 RUN_SCHEMA_VERSION: Final = 1
 
 

@@ -94,9 +94,12 @@ class FleetState:
             self.numbered[pool] = first + by
         return new
 
-    async def shrink(self, pool: str, by: int, on_progress: Progress) -> ShrinkResult:
+    async def shrink(
+        self, pool: str, by: int, on_progress: Progress, deleted: Counter[str] | None = None
+    ) -> ShrinkResult:
         """Delete the newest nodes of a pool with their pods and leases, as far as the API answers.
 
+        What was deleted is added to ``deleted``, by kind, also when this is cancelled.
         Raises UsageError for a pool that is unknown or has fewer nodes.
         """
         plan = self._plan(pool)
@@ -114,7 +117,10 @@ class FleetState:
         finally:
             gone = set(result.nodes)
             self.pools[pool] = [name for name in names if name not in gone]
-            self.counts.subtract({"Node": len(gone), "Pod": result.pods, "Lease": result.leases})
+            by_kind = {"Node": len(gone), "Pod": result.pods, "Lease": result.leases}
+            self.counts.subtract(by_kind)
+            if deleted is not None:
+                deleted.update(by_kind)
         return result
 
     def _plan(self, name: str) -> PoolPlan:

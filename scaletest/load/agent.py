@@ -98,6 +98,11 @@ class Agent:
             watch.stop()
         self.disconnect()
 
+    def connections(self) -> list[Connection]:
+        """Return the connections that are open at this moment."""
+        held = [self._connection, *(watch.connection for watch in self._watches)]
+        return [connection for connection in held if connection is not None and connection.is_open]
+
     def disconnect(self) -> None:
         """Close all connections under whoever uses them."""
         for watch in self._watches:
@@ -246,7 +251,7 @@ class Agent:
         """Open a connection to a server picked at random. Raises OSError, SSLError among them."""
         flow = self.flow
         if flow.blocked:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, "the flow's network path is blocked")
+            raise _blocked()
         started_s = time.perf_counter()
         connection = connect(
             flow.sockets,
@@ -255,10 +260,14 @@ class Agent:
             source=self.source,
             on_close=self._connection_closed,
         )
-        flow.statistics.step(step.name).connect_us.record(int((time.perf_counter() - started_s) * 1e6))
         self._connections += 1
         if self._connections == 1:
             flow.connected += 1
+        if flow.blocked:
+            # The path was cut while the connection was being made.
+            connection.close()
+            raise _blocked()
+        flow.statistics.step(step.name).connect_us.record(int((time.perf_counter() - started_s) * 1e6))
         return connection
 
     def _connection_closed(self) -> None:
@@ -285,3 +294,7 @@ class Agent:
             body = answer.sink.data if isinstance(answer.sink, BodyHead) else b""
             text = failure_text(body, answer.head.content_type if answer.head else "")
         self.flow.sample(step.name, outcome, answer.status, text, self.node)
+
+
+def _blocked() -> ConnectionRefusedError:
+    return ConnectionRefusedError(errno.ECONNREFUSED, "the flow's network path is blocked")

@@ -20,7 +20,7 @@ from scaletest.load.flow import Flow, Host
 from scaletest.load.outcomes import is_success
 from scaletest.load.pacing import Rollout
 from scaletest.load.placement import Placement
-from scaletest.load.protocol import FlowStart, SetTarget
+from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
 from scaletest.load.requests import Step, compile_steps
 
 __all__ = ["AgentsFlow"]
@@ -130,7 +130,7 @@ class AgentsFlow(Flow):
         self.host.events.user_error.add_listener(self._on_user_error)
         self._restart_rollout()
 
-    def set_target(self, command: SetTarget) -> None:
+    def set_target(self, command: SetTarget) -> FlowChanged:
         """Grow at the rollout's rate; agents of nodes that are gone, and the newest of too many, stop at once."""
         self._placement.add(command.nodes)
         self._placement.remove(command.gone)
@@ -144,7 +144,9 @@ class AgentsFlow(Flow):
         for user in surplus:
             self._placement.take_away(user.agent.node)
         self._restart_rollout()
+        connections, requests = _held(surplus)
         _stop_users(surplus)
+        return FlowChanged(self.name, len(surplus), connections, requests)
 
     def set_servers(self, servers: Sequence[str]) -> None:
         """Have new connections choose among these API servers."""
@@ -160,11 +162,13 @@ class AgentsFlow(Flow):
         self.host.events.user_error.remove_listener(self._on_user_error)
         self.host.environment.user_classes.remove(self._user_class)
 
-    def block(self) -> None:
-        """Close all connections and refuse new ones."""
+    def block(self) -> FlowChanged:
+        """Close all connections and refuse new ones; says how many, and what was under way on them."""
         self.blocked = True
+        connections, requests = _held(self._users)
         for user in self._users:
             user.agent.disconnect()
+        return FlowChanged(self.name, 0, connections, requests)
 
     def unblock(self) -> None:
         """Let agents connect again; they do so when their back-off ends."""
@@ -200,6 +204,12 @@ class AgentsFlow(Flow):
             if wait_s > 0:
                 gevent.sleep(wait_s)
             self._users += self.host.runner.spawn_users({self._user_class.__name__: 1})
+
+
+def _held(users: list[AgentUser]) -> tuple[int, int]:
+    """Count the open connections of some agents, and the requests and watches under way on them."""
+    connections = [connection for user in users for connection in user.agent.connections()]
+    return len(connections), sum(connection.is_busy for connection in connections)
 
 
 def _stop_users(users: list[AgentUser]) -> None:

@@ -21,7 +21,7 @@ from scaletest.core.journal import Record
 from scaletest.core.processes import ProcessId
 from scaletest.load import protocol
 from scaletest.load.capacity import check_descriptors, connections_per_user, source_addresses
-from scaletest.load.protocol import FlowStart
+from scaletest.load.protocol import FlowChanged, FlowStart
 
 __all__ = ["DriverExit", "LoadDriver", "LocustDriver"]
 
@@ -64,8 +64,8 @@ class LoadDriver(Protocol):
     async def start_flow(self, start: FlowStart) -> None:
         """Start a flow. Raises ProfileError (a locustfile), ResourceShortage, EnvironmentProblem."""
 
-    async def set_target(self, command: protocol.SetTarget) -> None:
-        """Grow or shrink a flow."""
+    async def set_target(self, command: protocol.SetTarget) -> FlowChanged:
+        """Grow or shrink a flow; returns what was ended."""
 
     async def set_servers(self, command: protocol.SetServers) -> None:
         """Name the API servers for a flow's new connections."""
@@ -73,8 +73,8 @@ class LoadDriver(Protocol):
     async def stop_flow(self, flow: str) -> None:
         """Stop a flow; returns when its agents are gone and its last record is written."""
 
-    async def block(self, flow: str) -> None:
-        """Cut a flow's network path."""
+    async def block(self, flow: str) -> FlowChanged:
+        """Cut a flow's network path; returns what was ended. Raises ProfileError for a locustfile's."""
 
     async def unblock(self, flow: str) -> None:
         """Open a flow's network path again."""
@@ -98,7 +98,8 @@ class LocustDriver:
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._stopping = False
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._answers: dict[str, asyncio.Future[None]] = {}
+        self._answers: dict[str, deque[asyncio.Future[Any]]] = {}
+        """For each flow, who waits for the answers to its commands, in their order."""
         self._connections: dict[str, tuple[int, int]] = {}
         self._tasks = [asyncio.create_task(self._supervise())]
 
@@ -144,29 +145,29 @@ class LocustDriver:
         await self._ask(start.flow, start, "did not start the flow")
         self._connections[start.flow] = (start.target, per_agent)
 
-    async def set_target(self, command: protocol.SetTarget) -> None:
+    async def set_target(self, command: protocol.SetTarget) -> FlowChanged:
         """Grow or shrink a flow; see LoadDriver."""
         _, per_agent = self._connections.get(command.flow, (0, 1))
         self._check_fits(command.flow, command.target, per_agent)
         self._connections[command.flow] = (command.target, per_agent)
-        await self._send(command)
+        return await self._change(command.flow, command, "did not set the target of flow")
 
     async def set_servers(self, command: protocol.SetServers) -> None:
         """Name the API servers for a flow's new connections."""
-        await self._send(command)
+        await self._change(command.flow, command, "did not take new servers for flow")
 
     async def stop_flow(self, flow: str) -> None:
         """Stop a flow; see LoadDriver."""
         await self._ask(flow, protocol.StopFlow(flow), "did not stop the flow")
         self._connections.pop(flow, None)
 
-    async def block(self, flow: str) -> None:
-        """Cut a flow's network path."""
-        await self._send(protocol.Block(flow))
+    async def block(self, flow: str) -> FlowChanged:
+        """Cut a flow's network path; see LoadDriver."""
+        return await self._change(flow, protocol.Block(flow), "did not block flow")
 
     async def unblock(self, flow: str) -> None:
         """Open a flow's network path again."""
-        await self._send(protocol.Unblock(flow))
+        await self._change(flow, protocol.Unblock(flow), "did not unblock flow")
 
     async def stop(self, *, quit_within_s: float = QUIT_WITHIN_S, term_within_s: float = TERM_WITHIN_S) -> None:
         """Ask the process to quit, then SIGTERM, then SIGKILL; returns when it is gone."""
@@ -197,28 +198,27 @@ class LocustDriver:
         with contextlib.suppress(ProcessLookupError):
             send()
 
-    async def _ask(self, flow: str, command: protocol.Command, what_failed: str) -> None:
-        if flow in self._answers:
-            msg = f"flow {flow}: a command is still being done"
-            raise EnvironmentProblem(msg)
-        answer = self._answers[flow] = asyncio.get_running_loop().create_future()
-        try:
-            await self._send(command)
-            await self._within(answer, ANSWER_WITHIN_S, f"{what_failed} {flow!r}")
-        finally:
-            del self._answers[flow]
+    async def _change(self, flow: str, command: protocol.Command, what_failed: str) -> FlowChanged:
+        answer: FlowChanged = await self._ask(flow, command, what_failed)
+        return answer
 
-    async def _within(self, answer: asyncio.Future[None], timeout_s: float, what_failed: str) -> None:
+    async def _ask(self, flow: str, command: protocol.Command, what_failed: str) -> Any:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        # It stays in line when nobody waits for it any more (a phase ended): the answer still comes, and is no other's.
+        self._answers.setdefault(flow, deque()).append(answer)
+        await self._send(command)
+        return await self._within(answer, ANSWER_WITHIN_S, f"{what_failed} {flow!r}")
+
+    async def _within(self, answer: asyncio.Future[Any], timeout_s: float, what_failed: str) -> Any:
         """Wait for an answer, the end of the process, or the time-out; whichever is first."""
         waiters: list[asyncio.Future[Any]] = [answer, self.exited]
         await asyncio.wait(waiters, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
-            answer.result()
-        elif self.exited.done():
+            return answer.result()
+        if self.exited.done():
             raise EnvironmentProblem(str(self.exited.result()))
-        else:
-            msg = f"the load driver {what_failed} within {timeout_s:.0f} s"
-            raise EnvironmentProblem(msg)
+        msg = f"the load driver {what_failed} within {timeout_s:.0f} s"
+        raise EnvironmentProblem(msg)
 
     async def _send(self, command: protocol.Command) -> None:
         stdin = self._process.stdin
@@ -255,11 +255,15 @@ class LocustDriver:
             case protocol.RecordReport(record=record):
                 self._on_record(record)
             case protocol.Ready():
-                _resolve(self._ready)
-            case protocol.FlowStarted(flow=flow) | protocol.FlowStopped(flow=flow):
-                _resolve(self._answers.get(flow))
+                _resolve(self._ready, None)
+            case protocol.FlowStarted(flow=flow) | protocol.FlowChanged(flow=flow) | protocol.FlowStopped(flow=flow):
+                _resolve(self._next_answer(flow), report)
             case protocol.DriverError():
                 self._take_error(report)
+
+    def _next_answer(self, flow: str) -> asyncio.Future[Any] | None:
+        waiting = self._answers.get(flow)
+        return waiting.popleft() if waiting else None
 
     def _take_error(self, report: protocol.DriverError) -> None:
         error: ScaletestError
@@ -267,13 +271,13 @@ class LocustDriver:
             error = ProfileError([Problem(report.message)], hint=report.hint)
         else:
             error = EnvironmentProblem(report.message, hint=report.hint)
-        waiting = self._answers.get(report.flow) if report.flow else None if self._ready.done() else self._ready
+        waiting = self._next_answer(report.flow) if report.flow else None if self._ready.done() else self._ready
         if waiting is None or waiting.done():
             self._on_error(report.message)
         else:
             waiting.set_exception(error)
 
 
-def _resolve(future: asyncio.Future[None] | None) -> None:
+def _resolve(future: asyncio.Future[Any] | None, result: object) -> None:
     if future is not None and not future.done():
-        future.set_result(None)
+        future.set_result(result)

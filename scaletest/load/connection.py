@@ -165,6 +165,11 @@ class Connection:
         """File descriptor of the socket."""
         return int(self._socket.fileno())
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request was sent on it whose answer is not whole yet."""
+        return self in self._sockets.reading
+
     def close(self) -> None:
         """Close the socket; whoever reads from it gets an OSError. A second call does nothing."""
         if self.is_open:

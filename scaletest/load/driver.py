@@ -88,15 +88,17 @@ class Driver:
             case protocol.FlowStart():
                 self._start_flow(command)
             case protocol.SetTarget(flow=name):
-                self._flow(name).set_target(command)
+                self._reports.send(self._flow(name).set_target(command))
             case protocol.SetServers(flow=name, servers=servers):
                 self._flow(name).set_servers(servers)
+                self._reports.send(protocol.FlowChanged(name))
             case protocol.StopFlow(flow=name):
                 self._stop_flow(name)
             case protocol.Block(flow=name):
-                self._flow(name).block()
+                self._reports.send(self._flow(name).block())
             case protocol.Unblock(flow=name):
                 self._flow(name).unblock()
+                self._reports.send(protocol.FlowChanged(name))
             case _:
                 msg = f"the driver does not expect {command.type!r} here"
                 raise ScaletestError(msg)

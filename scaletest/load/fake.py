@@ -20,6 +20,8 @@ class FakeDriver:
         self.exited: asyncio.Future[DriverExit] = asyncio.get_running_loop().create_future()
         self.commands: list[protocol.Command] = []
         self.on_record = on_record
+        self.changes: protocol.FlowChanged | None = None
+        """What blocking and shrinking end; None: nothing."""
 
     def report(self, record: Record) -> None:
         """Hand a record to the owner, as a snapshot does."""
@@ -33,7 +35,12 @@ class FakeDriver:
         """Remember."""
         self.commands.append(start)
 
-    async def set_target(self, command: protocol.SetTarget) -> None:
+    async def set_target(self, command: protocol.SetTarget) -> protocol.FlowChanged:
+        """Remember; answers ``changes``."""
+        self.commands.append(command)
+        return self.changes or protocol.FlowChanged(command.flow)
+
+    async def set_servers(self, command: protocol.SetServers) -> None:
         """Remember."""
         self.commands.append(command)
 
@@ -41,9 +48,10 @@ class FakeDriver:
         """Remember."""
         self.commands.append(protocol.StopFlow(flow))
 
-    async def block(self, flow: str) -> None:
-        """Remember."""
+    async def block(self, flow: str) -> protocol.FlowChanged:
+        """Remember; answers ``changes``."""
         self.commands.append(protocol.Block(flow))
+        return self.changes or protocol.FlowChanged(flow)
 
     async def unblock(self, flow: str) -> None:
         """Remember."""

@@ -14,7 +14,7 @@ from locust.runners import LocalRunner
 from scaletest.core.journal import Record
 from scaletest.load.connection import Sockets
 from scaletest.load.metadata import FailureText
-from scaletest.load.protocol import FlowStart, SetTarget
+from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
 from scaletest.load.statistics import FlowStatistics
 
 __all__ = ["Flow", "FlowRunner", "Host"]
@@ -64,8 +64,8 @@ class Flow:
         """Begin to start agents. Raises ScaletestError, and OSError when a file or name is missing."""
         raise NotImplementedError
 
-    def set_target(self, command: SetTarget) -> None:
-        """Grow or shrink."""
+    def set_target(self, command: SetTarget) -> FlowChanged:
+        """Grow or shrink; says what was ended."""
         raise NotImplementedError
 
     def set_servers(self, servers: Sequence[str]) -> None:
@@ -75,8 +75,8 @@ class Flow:
         """Stop all agents; returns when they are gone."""
         raise NotImplementedError
 
-    def block(self) -> None:
-        """Cut the flow's network path."""
+    def block(self) -> FlowChanged:
+        """Cut the flow's network path; says what was ended. Raises ScaletestError when it cannot be."""
         raise NotImplementedError
 
     def unblock(self) -> None:

@@ -20,7 +20,7 @@ from scaletest.load.metadata import FailureText, failure_text
 from scaletest.load.mix import next_class
 from scaletest.load.outcomes import outcome_of_error
 from scaletest.load.pacing import Rollout
-from scaletest.load.protocol import FlowStart, SetTarget
+from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
 from scaletest.load.statistics import step_name
 from scaletest.load.userclasses import load_user_classes, reach_cluster
 
@@ -71,7 +71,7 @@ class LocustfileFlow(Flow):
         events.test_start.fire(environment=environment)
         self._rollout = gevent.spawn(self._roll_out)
 
-    def set_target(self, command: SetTarget) -> None:
+    def set_target(self, command: SetTarget) -> FlowChanged:
         """Grow at the spawn rate, or stop the newest users at once."""
         self.target = command.target
         self._rate_per_s = command.rollout_per_s or self._rate_per_s
@@ -82,6 +82,7 @@ class LocustfileFlow(Flow):
         del self._users[self.target :]
         gevent.killall([user.greenlet for user in surplus])
         self._rollout = gevent.spawn(self._roll_out)
+        return FlowChanged(self.name, agents_stopped=len(surplus))
 
     def stop(self) -> None:
         """Stop all users at once."""
@@ -98,7 +99,7 @@ class LocustfileFlow(Flow):
         for cls in self._classes.values():
             environment.user_classes.remove(cls)
 
-    def block(self) -> None:
+    def block(self) -> FlowChanged:
         """Refuse: the connections belong to the locustfile. Raises ProfileError."""
         raise ProfileError([Problem("the network path of a locustfile cannot be blocked", key=f"flows.{self.name}")])
 

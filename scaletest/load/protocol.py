@@ -1,10 +1,11 @@
 """What a driver and its owner say to each other: one JSON object a line, each with its ``type``.
 
     owner → driver    configure, start_flow, set_target, set_servers, stop_flow, block, unblock, quit
-    driver → owner    ready, flow_started, flow_stopped, error, record
+    driver → owner    ready, flow_started, flow_changed, flow_stopped, error, record
 
-``record`` carries a journal record, the same that the driver has already appended to the journal. A driver answers
-``start_flow`` by ``flow_started`` or ``error``, ``stop_flow`` by ``flow_stopped``, other commands only by an ``error``.
+``record`` carries a journal record, the same that the driver has already appended to the journal. Every command about a flow
+gets one answer, and the answers about one flow come in the order of the commands: ``flow_started`` to ``start_flow``,
+``flow_stopped`` to ``stop_flow``, ``flow_changed`` to the others, or an ``error`` that names the flow.
 No secret is sent: credentials are paths of files.
 """
 
@@ -24,6 +25,7 @@ __all__ = [
     "Command",
     "Configure",
     "DriverError",
+    "FlowChanged",
     "FlowStart",
     "FlowStarted",
     "FlowStopped",
@@ -213,6 +215,38 @@ class FlowStarted(_AboutFlow):
 
 
 @dataclass(frozen=True, slots=True)
+class FlowChanged:
+    """The command is done; what it ended, as counted by the driver itself."""
+
+    flow: str
+    agents_stopped: int = 0
+    connections_closed: int = 0
+    requests_cut_short: int = 0
+    """Requests without a whole answer on those connections, standing watches among them."""
+
+    type = "flow_changed"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {
+            "flow": self.flow,
+            "agents_stopped": self.agents_stopped,
+            "connections_closed": self.connections_closed,
+            "requests_cut_short": self.requests_cut_short,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> FlowChanged:
+        """Read what ``to_json`` gave."""
+        return cls(
+            data["flow"],
+            int(data["agents_stopped"]),
+            int(data["connections_closed"]),
+            int(data["requests_cut_short"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class FlowStopped(_AboutFlow):
     """All agents of the flow have stopped, its last record is written."""
 
@@ -293,13 +327,13 @@ class RecordReport:
 
 
 Command = Configure | FlowStart | SetTarget | SetServers | StopFlow | Block | Unblock | Quit
-Report = Ready | FlowStarted | FlowStopped | DriverError | RecordReport
+Report = Ready | FlowStarted | FlowChanged | FlowStopped | DriverError | RecordReport
 
 _COMMANDS: dict[str, type[Command]] = {
     kind.type: kind for kind in (Configure, FlowStart, SetTarget, SetServers, StopFlow, Block, Unblock, Quit)
 }
 _REPORTS: dict[str, type[Report]] = {
-    kind.type: kind for kind in (Ready, FlowStarted, FlowStopped, DriverError, RecordReport)
+    kind.type: kind for kind in (Ready, FlowStarted, FlowChanged, FlowStopped, DriverError, RecordReport)
 }
 
 

@@ -54,6 +54,11 @@ class Watch:
         """End the watch; does not wait for it."""
         self._greenlet.kill(block=False)
 
+    @property
+    def connection(self) -> Connection | None:
+        """The connection that it has at this moment."""
+        return self._connection
+
     def disconnect(self) -> None:
         """Close the connection under the watch, which will open another after its back-off."""
         if self._connection is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,7 +18,7 @@ from scaletest.core.kubernetesapi import Json, KubernetesApi
 from scaletest.core.units import format_duration
 from scaletest.fleet.fleet import FleetState
 from scaletest.load.client import LoadDriver
-from scaletest.load.protocol import SetServers, SetTarget
+from scaletest.load.protocol import FlowChanged, SetServers, SetTarget
 from scaletest.profile.actions import (
     Action,
     AddApiServersAction,
@@ -94,12 +95,11 @@ class Acting:
 
     def _acts(self) -> Mapping[str, Callable[..., Awaitable[str]]]:
         supervisor = self._scene.cluster.supervisor
-        driver = self._scene.driver
         return {
             "grow": self._grow,
             "shrink": self._shrink,
-            "block": self._on_flow(driver.block, "network path cut"),
-            "unblock": self._on_flow(driver.unblock, "network path opened"),
+            "block": self._block,
+            "unblock": self._unblock,
             "kill": _on_component(supervisor.kill, "killed"),
             "freeze": _on_component(supervisor.freeze, "frozen"),
             "thaw": _on_component(supervisor.thaw, "thawed"),
@@ -110,29 +110,36 @@ class Acting:
             "slow_disk": self._slow_disk,
         }
 
-    def _on_flow(self, do: Callable[[str], Awaitable[None]], done: str) -> Callable[..., Awaitable[str]]:
-        async def act(settings: FlowAction, _log: ActionLog) -> str:
-            await do(settings.flow)
-            return f"{done} for {self._scene.started.get(settings.flow, 0):,} agents of {settings.flow}"
+    def _agents(self, flow: str) -> str:
+        return f"{self._scene.started.get(flow, 0):,} agents of {flow}"
 
-        return act
+    async def _block(self, settings: FlowAction, log: ActionLog) -> str:
+        ended = await self._scene.driver.block(settings.flow)
+        log.count(connections_closed=ended.connections_closed, requests_cut_short=ended.requests_cut_short)
+        return f"network path cut for {self._agents(settings.flow)}: {_cut(ended)}"
 
-    async def _grow(self, settings: ResizeAction, _log: ActionLog) -> str:
+    async def _unblock(self, settings: FlowAction, _log: ActionLog) -> str:
+        await self._scene.driver.unblock(settings.flow)
+        return f"network path opened for {self._agents(settings.flow)}"
+
+    async def _grow(self, settings: ResizeAction, log: ActionLog) -> str:
         grown = await self._scene.fleet.grow(settings.pool, settings.by, _silent)
-        await self._follow_fleet(grown=grown)
+        await self._follow_fleet(log, grown=grown)
+        log.count(nodes_added=len(grown))
         return f"{len(grown):,} nodes added to {settings.pool}"
 
     async def _shrink(self, settings: ResizeAction, log: ActionLog) -> str:
         """End machines; their agents go with them at once, their objects as far as the API answers."""
         fleet, pool = self._scene.fleet, settings.pool
         doomed = fleet.pools.get(pool, [])[-settings.by :]
-        await self._follow_fleet(gone=doomed)
-        left, errors, pods = len(doomed), 0, 0
+        ended = await self._follow_fleet(log, gone=doomed)
+        log.count(machines_ended=len(doomed))
+        left, errors, deleted = len(doomed), 0, Counter[str]()
         try:
             while True:
                 began_s = log.elapsed_s
-                result = await fleet.shrink(pool, left, _silent)
-                left, errors, pods = left - len(result.nodes), sum(result.errors.values()), pods + result.pods
+                result = await fleet.shrink(pool, left, _silent, deleted)
+                left, errors = left - len(result.nodes), sum(result.errors.values())
                 log.tried(
                     "delete objects", ok=result.complete, outcome=_worst(result.errors), message=result.first_error,
                     latency_s=log.elapsed_s - began_s, server=fleet.target.access.servers[0],
@@ -141,10 +148,13 @@ class Acting:
                     break
                 await asyncio.sleep(EVERY_S)
         except asyncio.CancelledError:
-            gone = len(doomed) - sum(name in set(fleet.pools[pool]) for name in doomed)
-            log.so_far = f"{gone:,} of {len(doomed):,} nodes deleted from {pool}; all their agents stopped at once"
+            objects = f"{deleted['Node']:,} of {len(doomed):,} nodes and {deleted['Pod']:,} pods deleted from {pool}"
+            log.so_far = f"{len(doomed):,} machines ended{_stopped(ended)}; {objects}"
             raise
-        said = f"{len(doomed):,} machines of {pool} ended, their nodes and {pods:,} pods deleted"
+        finally:
+            log.count(nodes_deleted=deleted["Node"], pods_deleted=deleted["Pod"], leases_deleted=deleted["Lease"])
+        gone = f"their nodes and {deleted['Pod']:,} pods deleted"
+        said = f"{len(doomed):,} machines of {pool} ended{_stopped(ended)}, {gone}"
         return f"{said}; {errors:,} deletions of pods or leases failed" if errors else said
 
     async def _apply_flow_control(self, settings: FlowControlAction, log: ActionLog) -> str:
@@ -153,14 +163,17 @@ class Acting:
             USERS.values(), accounts, operator_shares=settings.operator_shares, agent_shares=settings.agent_shares
         )
         operator = self._operator(settings.identity, log)
-        for path, body in objects:
+        log.count(objects_asked=len(objects), objects_accepted=0)
+        for number, (path, body) in enumerate(objects, start=1):
             await until_done(partial(_apply, operator, path, body))
+            log.count(objects_accepted=1)
+            log.so_far = f"{number} of {len(objects)} objects accepted"
         return f"{len(objects)} objects accepted after {log.elapsed_s:.1f} s and {log.attempts} attempts"
 
     async def _delete_rollout(self, settings: DeleteRolloutAction, log: ActionLog) -> str:
         daemon_set = self._scene.profile.flows[settings.flow].daemon_set
         assert daemon_set is not None, "the profile's checks look at this"
-        agents = _FlowAgents(self._scene, settings.flow)
+        agents = _FlowAgents(self._scene, settings.flow, log)
         return await roll_back(self._operator(settings.identity, log), log, daemon_set, agents)
 
     async def _add_api_servers(self, settings: AddApiServersAction, log: ActionLog) -> str:
@@ -168,6 +181,9 @@ class Acting:
         for _ in range(settings.count):
             server = await scene.cluster.add_api_server()
             added.append(f"{server} ready after {log.elapsed_s:.1f} s")
+            log.count(servers_added=1)
+            log.proof["servers"] = len(scene.cluster.servers)
+            log.so_far = "; ".join(added)
             for identity, access in scene.access.items():
                 scene.access[identity] = replace(access, servers=scene.cluster.servers)
             for flow in scene.targets:
@@ -192,20 +208,29 @@ class Acting:
     def _operator(self, identity: str, log: ActionLog) -> Operator:
         return Operator(lambda: self._scene.access[identity], log)
 
-    async def _follow_fleet(self, *, grown: Sequence[str] = (), gone: Sequence[str] = ()) -> None:
-        """Give new nodes their agents, and end those of nodes that are gone."""
+    async def _follow_fleet(
+        self, log: ActionLog, *, grown: Sequence[str] = (), gone: Sequence[str] = ()
+    ) -> FlowChanged:
+        """Give new nodes their agents, and end those of nodes that are gone; return what was ended in all flows."""
         scene = self._scene
+        stopped = connections = requests = 0
         scene.ended.update(gone)
-        for flow, target in scene.targets.items():
+        for flow, target in list(scene.targets.items()):
             agents = scene.profile.flows[flow].agents
             if agents is None or agents.per_node is None:
                 continue
             # A rollback may have stopped agents on nodes that go now: those go once.
             scene.targets[flow] = min(target + len(grown) * agents.per_node, len(scene.nodes()) * agents.per_node)
             credentials = await scene.node_credentials(flow, grown)
-            await scene.driver.set_target(
+            ended = await scene.driver.set_target(
                 SetTarget(flow, scene.targets[flow], nodes=tuple(grown), node_credentials=credentials, gone=tuple(gone))
             )
+            stopped += ended.agents_stopped
+            connections += ended.connections_closed
+            requests += ended.requests_cut_short
+        if gone:
+            log.count(agents_stopped=stopped, connections_closed=connections, requests_cut_short=requests)
+        return FlowChanged("", stopped, connections, requests)
 
 
 @dataclass(slots=True)
@@ -214,6 +239,7 @@ class _FlowAgents:
 
     scene: Scene
     flow: str
+    log: ActionLog
 
     def running(self) -> int:
         return self.scene.targets.get(self.flow, 0)
@@ -222,7 +248,8 @@ class _FlowAgents:
         if count >= self.running():
             return
         self.scene.targets[self.flow] = count
-        await self.scene.driver.set_target(SetTarget(self.flow, count))
+        ended = await self.scene.driver.set_target(SetTarget(self.flow, count))
+        self.log.count(agents_stopped=ended.agents_stopped, connections_closed=ended.connections_closed)
 
     async def wait_for(self, count: int) -> None:
         for _ in range(round(_STOPPED_WITHIN_S / _POLL_S)):
@@ -244,6 +271,14 @@ def _on_component(do: Callable[[str], Awaitable[None]], done: str) -> Callable[.
 async def _apply(operator: Operator, path: str, body: Json) -> None:
     step = f"{body['kind']} {body['metadata']['name']}"
     await operator.attempt(step, lambda api: api.apply(path, body))
+
+
+def _cut(ended: FlowChanged) -> str:
+    return f"{ended.connections_closed:,} connections closed, {ended.requests_cut_short:,} requests cut short"
+
+
+def _stopped(ended: FlowChanged) -> str:
+    return f" with {ended.agents_stopped:,} agents ({_cut(ended)})" if ended.agents_stopped else ""
 
 
 def _worst(errors: Mapping[str, int]) -> str:

@@ -1,6 +1,7 @@
 """The actions of a phase: begun in order, told in the journal, ended with the phase.
 
-Each is between ``action.start`` and ``action.end`` {ok, detail, error, duration_s}; attempts through the API are ``action.try``. Actions
+Each is between ``action.start`` and ``action.end`` {ok, detail, error, proof, duration_s}, where ``proof`` has in
+figures what the action ended, made or deleted (``connections_closed``), done or not; attempts through the API are ``action.try``. Actions
 that may take as long as their phase are done in the background (``profile.actions.BACKGROUND``): the phase goes on
 meanwhile, and what is not done when it ends has failed. A lever is told as an action around those that it stands for.
 """
@@ -91,7 +92,7 @@ class Actions:
             self._journal.append(
                 "action.end",
                 action=action.name, detail=done, ok=error is None, error=error, attempts=log.attempts,
-                duration_s=round(log.elapsed_s, 3),
+                proof=log.proof, duration_s=round(log.elapsed_s, 3),
             )  # fmt: skip
 
 

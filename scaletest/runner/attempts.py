@@ -40,6 +40,8 @@ class ActionLog:
         """What the latest failed attempt was told."""
         self.so_far: str | None = None
         """What is done already, of an action that consists of many steps."""
+        self.proof: dict[str, int | float | str] = {}
+        """That it acted, in figures: what it ended, made or deleted so far. In the journal whether or not it is done."""
         self._journal = journal
         self._began_s = time.monotonic()
         self.undo: Callable[[], Awaitable[str]] | None = None
@@ -60,6 +62,11 @@ class ActionLog:
             action=self.action, step=step, attempt=self.attempts, ok=ok, outcome=outcome, message=message,
             latency_s=round(latency_s, 3), server=server,
         )  # fmt: skip
+
+    def count(self, **figures: int) -> None:
+        """Add figures to the proof."""
+        for name, value in figures.items():
+            self.proof[name] = int(self.proof.get(name, 0)) + value
 
     def cut_short(self) -> str:
         """Say why an action that its phase cut short was not done."""

@@ -21,6 +21,7 @@ from scaletest.core.access import ApiAccess
 from scaletest.core.errors import ClusterError, ScaletestError, UsageError
 from scaletest.core.journal import JournalFile, Record
 from scaletest.core.processes import ProcessId
+from scaletest.core.rundir import LOGS_DIR
 from scaletest.fleet.adopting import adopt_fleet
 from scaletest.fleet.fleet import FleetState, FleetTarget, seed_fleet
 from scaletest.fleet.ready import wait_nodes_ready
@@ -178,7 +179,7 @@ class LocalEngines:
             await self._leave_cluster(self._cluster)
 
     async def _leave_cluster(self, cluster: KwokControlPlane) -> None:
-        logs = self._options.run_dir / "logs"
+        logs = self._options.run_dir / LOGS_DIR
         if self._options.cluster is None and not self._options.keep:
             await cluster.stop(logs_to=logs)
             return

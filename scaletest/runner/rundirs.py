@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from scaletest.core.errors import EnvironmentProblem, RunDirectoryError
+from scaletest.core.rundir import LOGS_DIR
 
 __all__ = ["create_run_dir", "default_run_dir"]
 
@@ -19,7 +20,7 @@ def create_run_dir(path: Path) -> Path:
     """Create an empty run directory. An existing one is never written into."""
     try:
         path.mkdir(parents=True)
-        (path / "logs").mkdir()
+        (path / LOGS_DIR).mkdir()
     except FileExistsError:
         raise RunDirectoryError(
             path, "exists already", hint="Name another with --output, or remove it; nothing was changed."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -13,7 +14,8 @@ from typing import Any
 import pytest
 
 from scaletest.core.access import ApiAccess, Credential
-from scaletest.load.protocol import SetServers, SetTarget
+from scaletest.core.errors import EnvironmentProblem
+from scaletest.load.protocol import FlowChanged, SetServers, SetTarget
 from tests.load.harness import Authority, Drivers, TestServer
 
 QUICK = {"onError": {"first": "100ms", "most": "200ms", "jitter": 0}}
@@ -352,6 +354,45 @@ def test_agents_of_nodes_that_are_gone_stop_and_new_nodes_get_theirs(drivers: Dr
     drivers.do(drivers.driver.stop_flow("moved"))
 
     assert {"/ok?n0", "/ok?n2", "/ok?n3"} == {entry["target"] for entry in server.log("moved")[before:]}
+
+
+def test_what_a_command_ended_is_counted(drivers: Drivers, server: TestServer) -> None:
+    nodes = ("n0", "n1", "n2", "n3")
+    drivers.start("counted", server, [{"watch": "/silent"}, {"get": "/silent"}], agents=4, nodes=nodes)
+    drivers.wait_for("counted", lambda _: len(server.log("counted")) == 8)
+    shrunk = drivers.do(drivers.driver.set_target(SetTarget("counted", 3, gone=("n1",))))
+    lowered = drivers.do(drivers.driver.set_target(SetTarget("counted", 2)))
+    blocked = drivers.do(drivers.driver.block("counted"))
+    again = drivers.do(drivers.driver.block("counted"))
+    drivers.do(drivers.driver.stop_flow("counted"))
+
+    # Each agent has a request without an answer and a standing watch.
+    assert FlowChanged("counted", 1, 2, 2) == shrunk
+    assert FlowChanged("counted", 1, 2, 2) == lowered
+    assert FlowChanged("counted", 0, 4, 4) == blocked
+    assert FlowChanged("counted", 0, 0, 0) == again
+
+
+def test_an_answer_that_nobody_waits_for_is_not_taken_for_the_next_one(drivers: Drivers, server: TestServer) -> None:
+    async def give_up_and_ask_again() -> Any:
+        driver = drivers.driver
+        given_up = [asyncio.create_task(driver.set_target(SetTarget("late", 3))) for _ in range(3)]
+        await asyncio.sleep(0)
+        for task in given_up:
+            task.cancel()
+        return await driver.block("late")
+
+    drivers.start("late", server, [{"get": "/silent"}], agents=4)
+    drivers.wait_for("late", lambda _: len(server.log("late")) == 4)
+    blocked = drivers.do(give_up_and_ask_again())
+    drivers.do(drivers.driver.stop_flow("late"))
+
+    assert FlowChanged("late", 0, 3, 3) == blocked
+
+
+def test_a_command_about_a_flow_that_does_not_run_is_refused(drivers: Drivers) -> None:
+    with pytest.raises(EnvironmentProblem, match="no flow 'nobody' is running"):
+        drivers.do(drivers.driver.block("nobody"))
 
 
 def targets(server: TestServer, flow: str) -> set[str]:

@@ -59,6 +59,7 @@ def test_commands_read_back_as_they_were_written(command: protocol.Command) -> N
     [
         protocol.Ready(7),
         protocol.FlowStarted("f"),
+        protocol.FlowChanged("f", 1, 2, 3),
         protocol.FlowStopped("f"),
         protocol.DriverError("what", "hint", "f", usage=True),
         protocol.DriverError("what"),

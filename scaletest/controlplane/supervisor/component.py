@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from scaletest.controlplane.logs import LastWords
 from scaletest.controlplane.plan import ComponentPlan, run_dir, shim_path
 from scaletest.controlplane.state import ComponentState, LastExit
 from scaletest.controlplane.supervisor import shim
@@ -22,6 +23,7 @@ from scaletest.controlplane.supervisor.recorder import Recorder
 from scaletest.controlplane.supervisor.watchdog import watch_memory
 from scaletest.core.journal import Journal
 from scaletest.core.processes import ProcessId
+from scaletest.core.rundir import LOGS_DIR
 
 __all__ = ["Component", "Surroundings"]
 
@@ -52,6 +54,7 @@ class Component:
         self.last_ran_s = 0.0
         self._around = around
         self._backoff = backoff
+        self._last_words = LastWords(Path(plan.log))
         self._started_s = 0.0
         self._oom_kills = 0
         self._killed_at_cap: ProcessId | None = None
@@ -147,6 +150,7 @@ class Component:
         if self._watchdog is not None:
             self._watchdog.cancel()
         if not self._around.ending:
+            log = Path(self.plan.log)
             self._around.recorder.append(
                 "component.exit",
                 component=self.plan.name,
@@ -156,6 +160,9 @@ class Component:
                 signal=last.signal,
                 peak_rss_bytes=last.peak_rss_bytes,
                 cap_bytes=self.plan.limits.memory_bytes,
+                log_tail="\n".join(self._last_words.take()),
+                # Where a run keeps it: copied there when the run ends.
+                log=f"{LOGS_DIR}/{log.name}",
             )
         if self._around.restarting:
             self._schedule_restart()

@@ -228,6 +228,22 @@ def test_an_exit_code_is_told(toy: ToyCluster, tmp_path: Path) -> None:
     assert (end["reason"], end["code"], end["signal"]) == ("exit", 7, None)
 
 
+def test_an_exit_comes_with_the_last_words_of_that_process(toy: ToyCluster) -> None:
+    client = toy.add("kcm", "env=GREETING").up()
+    log = toy.scratch / "kcm.log"
+    pids = []
+    for number in (1, 2):
+        pids.append(toy.pid("kcm"))
+        wait_until(lambda: f"up {pids[-1]}" in log.read_text() and log.read_text().count("env GREETING") == number)  # noqa: B023
+        asyncio.run(client.kill("kcm"))
+        toy.wait_record("component.start", number + 1)
+
+    ends = toy.records("component.exit")
+
+    assert [end["log_tail"] for end in ends] == [f"up {pid} env=GREETING\nenv GREETING None" for pid in pids]
+    assert [end["log"] for end in ends] == ["logs/kcm.log"] * 2
+
+
 def test_the_host_guard_ends_the_cluster(toy: ToyCluster) -> None:
     toy.add("etcd", "deaf", role="store").add("kcm", "deaf")
     toy.options["floor_bytes"] = 1 << 60
