@@ -30,7 +30,9 @@ agents (``benchmarks/agents.py``), before the heap's growth over a long run."""
 
 
 def connections_per_user(spec: FlowSpec) -> int:
-    """Connections that one agent or user of a flow may hold at a time: one, and one for each watch."""
+    """Connections that one unit of a flow's target (an agent, a connection, a user) may hold: one, and one for each watch."""
+    if spec.arrivals is not None:
+        return 1
     if spec.agents is None:
         # requests and geventhttpclient keep one connection for each user that sends one request at a time.
         return 2

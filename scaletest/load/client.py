@@ -67,6 +67,9 @@ class LoadDriver(Protocol):
     async def set_target(self, command: protocol.SetTarget) -> FlowChanged:
         """Grow or shrink a flow; returns what was ended."""
 
+    async def set_rate(self, command: protocol.SetRate) -> None:
+        """Have an arrivals flow go on at another rate. Raises EnvironmentProblem for any other flow."""
+
     async def set_servers(self, command: protocol.SetServers) -> None:
         """Name the API servers for a flow's new connections."""
 
@@ -151,6 +154,10 @@ class LocustDriver:
         self._check_fits(command.flow, command.target, per_agent)
         self._connections[command.flow] = (command.target, per_agent)
         return await self._change(command.flow, command, "did not set the target of flow")
+
+    async def set_rate(self, command: protocol.SetRate) -> None:
+        """Have an arrivals flow go on at another rate; see LoadDriver."""
+        await self._change(command.flow, command, "did not change the rate of flow")
 
     async def set_servers(self, command: protocol.SetServers) -> None:
         """Name the API servers for a flow's new connections."""

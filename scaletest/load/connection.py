@@ -12,7 +12,7 @@ import ssl as stdlib_ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import gevent
@@ -22,7 +22,7 @@ from scaletest.core.access import Credential
 from scaletest.load.http1 import Body, Head, HeadReader, Sink
 from scaletest.load.outcomes import AnswerCutShort, PeerClosed
 
-__all__ = ["Answer", "ChooseSink", "Connection", "Endpoint", "Sockets", "TlsContexts", "connect"]
+__all__ = ["Answer", "ChooseSink", "Connection", "Endpoint", "Socket", "Sockets", "TlsContexts", "connect", "open_tls"]
 
 BUFFER_BYTES = 256 * 1024
 
@@ -55,14 +55,21 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class Socket(Protocol):
+    """What is known of every connection of the process."""
+
+    def fileno(self) -> int:
+        """File descriptor of the socket."""
+
+
 class Sockets:
     """All connections of the process, those that wait for bytes, and the buffer that they share."""
 
     def __init__(self) -> None:
         self.buffer = bytearray(BUFFER_BYTES)
         self.view = memoryview(self.buffer)
-        self.open: set[Connection] = set()
-        self.reading: set[Connection] = set()
+        self.open: set[Socket] = set()
+        self.reading: set[Socket] = set()
 
 
 class TlsSocket(ssl.SSLSocket):  # type: ignore[misc] # gevent does not type it
@@ -77,32 +84,35 @@ class TlsSocket(ssl.SSLSocket):  # type: ignore[misc] # gevent does not type it
 
     def fill(self, view: memoryview) -> int:
         """Wait for the first byte, read what is there into ``view``; return the bytes read, 0 at the end."""
+        while True:
+            try:
+                return self.take(view)
+            except stdlib_ssl.SSLWantReadError:
+                self._wait(self._read_event)
+
+    def take(self, view: memoryview) -> int:
+        """Read what is there into ``view``; return the bytes read, 0 at the end. Raises SSLWantReadError for nothing."""
         if self._ended:
             return 0
         size, filled = len(view), 0
         read = self._sslobj.read
-        while True:
-            try:
-                while filled < size:
-                    count = read(size - filled, view[filled:])
-                    if not count:
-                        self._ended = True
-                        return filled
-                    filled += count
-                return filled
-            except stdlib_ssl.SSLWantReadError:
-                if filled:
+        try:
+            while filled < size:
+                count = read(size - filled, view[filled:])
+                if not count:
+                    self._ended = True
                     return filled
-                self._wait(self._read_event)
-            except stdlib_ssl.SSLEOFError:
-                # Closed without close_notify, as a killed server does: for HTTP an end like any other.
-                self._ended = True
-                return filled
-            except OSError:
-                if not filled:
-                    raise
-                # The error comes again with the next read.
-                return filled
+                filled += count
+            return filled
+        except stdlib_ssl.SSLEOFError:
+            # Closed without close_notify, as a killed server does: for HTTP an end like any other.
+            self._ended = True
+            return filled
+        except OSError:
+            # SSLWantReadError is one. An error comes again with the next read.
+            if not filled:
+                raise
+            return filled
 
 
 class TlsContexts:
@@ -252,6 +262,11 @@ def connect(
     source: str | None,
     on_close: Callable[[], None],
 ) -> Connection:
+    """Open a connection from ``source`` (any port). Raises OSError, SSLError among them."""
+    return Connection(sockets, endpoint, open_tls(endpoint, context, source=source), on_close)
+
+
+def open_tls(endpoint: Endpoint, context: ssl.SSLContext, *, source: str | None) -> TlsSocket:
     """Open a TCP and TLS connection from ``source`` (any port). Raises OSError, SSLError among them."""
     raw = socket.socket(endpoint.family, socket.SOCK_STREAM)
     try:
@@ -261,7 +276,7 @@ def connect(
             raw.bind((source, 0))
         raw.connect(endpoint.address)
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        tls = context.wrap_socket(
+        tls: TlsSocket = context.wrap_socket(
             raw, server_hostname=endpoint.host, do_handshake_on_connect=False, suppress_ragged_eofs=False
         )
     except BaseException:
@@ -272,4 +287,4 @@ def connect(
     except BaseException:
         tls.close()
         raise
-    return Connection(sockets, endpoint, tls, on_close)
+    return tls

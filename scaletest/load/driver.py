@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -23,12 +24,14 @@ from scaletest.core.errors import ScaletestError, UsageError
 from scaletest.core.journal import JournalFile, Record
 from scaletest.load import protocol
 from scaletest.load.agents import AgentsFlow
+from scaletest.load.arrivals import ArrivalsFlow
 from scaletest.load.capacity import raise_descriptor_limit
 from scaletest.load.connection import Sockets
 from scaletest.load.flow import Flow, FlowRunner, Host
 from scaletest.load.locustfile import LocustfileFlow
 from scaletest.load.pipes import ReportPipe, claim_stdout, read_lines
 from scaletest.load.selfcheck import SelfCheck
+from scaletest.profile.schema import FlowSpec
 
 __all__ = ["main"]
 
@@ -89,6 +92,8 @@ class Driver:
                 self._start_flow(command)
             case protocol.SetTarget(flow=name):
                 self._reports.send(self._flow(name).set_target(command))
+            case protocol.SetRate(flow=name, rate_per_s=rate_per_s):
+                self._reports.send(self._flow(name).set_rate(rate_per_s))
             case protocol.SetServers(flow=name, servers=servers):
                 self._flow(name).set_servers(servers)
                 self._reports.send(protocol.FlowChanged(name))
@@ -114,8 +119,7 @@ class Driver:
         if start.flow in self._flows:
             msg = f"flow {start.flow!r} is already running"
             raise ScaletestError(msg)
-        kind = AgentsFlow if start.spec.agents is not None else LocustfileFlow
-        flow: Flow = kind(self._host, start)
+        flow = _kind_of(start.spec)(self._host, start)
         flow.start()
         self._flows[start.flow] = flow
         self._reports.send(protocol.FlowStarted(start.flow))
@@ -147,6 +151,12 @@ class Driver:
                 self._stop_flow(name)
         self.snapshot()
         self._emit("driver.end", reason=reason)
+
+
+def _kind_of(spec: FlowSpec) -> Callable[[Host, protocol.FlowStart], Flow]:
+    if spec.agents is not None:
+        return AgentsFlow
+    return ArrivalsFlow if spec.arrivals is not None else LocustfileFlow
 
 
 class _End:

@@ -40,6 +40,10 @@ class FakeDriver:
         self.commands.append(command)
         return self.changes or protocol.FlowChanged(command.flow)
 
+    async def set_rate(self, command: protocol.SetRate) -> None:
+        """Remember."""
+        self.commands.append(command)
+
     async def set_servers(self, command: protocol.SetServers) -> None:
         """Remember."""
         self.commands.append(command)

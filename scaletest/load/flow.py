@@ -11,6 +11,7 @@ from typing import Any
 from locust.env import Environment
 from locust.runners import LocalRunner
 
+from scaletest.core.errors import EnvironmentProblem
 from scaletest.core.journal import Record
 from scaletest.load.connection import Sockets
 from scaletest.load.metadata import FailureText
@@ -67,6 +68,11 @@ class Flow:
     def set_target(self, command: SetTarget) -> FlowChanged:
         """Grow or shrink; says what was ended."""
         raise NotImplementedError
+
+    def set_rate(self, rate_per_s: float) -> FlowChanged:  # noqa: ARG002 - the rate is for flows that have one
+        """Go on at another rate. Raises EnvironmentProblem where there is none."""
+        msg = f"flow {self.name} has no arrivals: there is no rate to set"
+        raise EnvironmentProblem(msg)
 
     def set_servers(self, servers: Sequence[str]) -> None:
         """Have new connections choose among these API servers; a locustfile's users keep the one they were given."""

@@ -15,7 +15,17 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Body", "ChunkedBody", "Head", "HeadReader", "LengthBody", "MalformedAnswer", "Sink", "UntilCloseBody"]
+__all__ = [
+    "Body",
+    "ChunkedBody",
+    "Head",
+    "HeadReader",
+    "LengthBody",
+    "MalformedAnswer",
+    "Sink",
+    "UntilCloseBody",
+    "plain_answer",
+]
 
 Sink = Callable[[bytearray, int, int], None]
 
@@ -25,6 +35,13 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\r\n]*)?\r?\n")
 _HEADERS = re.compile(
     rb"^(content-length|transfer-encoding|connection|retry-after|content-type|content-encoding):[ \t]*([^\r\n]*?)[ \t]*\r?$",
     re.IGNORECASE | re.MULTILINE,
+)
+_PLAIN_ANSWER = re.compile(
+    rb"HTTP/1\.1 (2[0-9]{2}) [^\r\n]*\r\n"
+    rb"(?:(?!(?i:connection|transfer-encoding|content-length):)[^\r\n]+\r\n)*"
+    rb"Content-Length: ([0-9]{1,15})\r\n"
+    rb"(?:(?!(?i:connection|transfer-encoding|content-length):)[^\r\n]+\r\n)*"
+    rb"\r\n"
 )
 _SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,16})[ \t]*(?:;.*)?")
 
@@ -234,6 +251,18 @@ def _check_beginning(pending: bytes) -> None:
     if not pending.startswith(expected[: len(pending)]):
         msg = f"not HTTP/1.1: {pending[:40]!r}"
         raise MalformedAnswer(msg)
+
+
+def plain_answer(buffer: bytearray, end: int) -> tuple[str, int] | None:
+    """Return status and body length when the buffer holds exactly one good answer of known length, else None.
+
+    The common case of small requests, at a fifth of the cost of a head and a body that are kept apart.
+    """
+    match = _PLAIN_ANSWER.match(buffer, 0, end)
+    if match is None:
+        return None
+    body_bytes = int(match[2])
+    return (str(match[1], "ascii"), body_bytes) if match.end() + body_bytes == end else None
 
 
 def parse_head(raw: bytes) -> Head | None:

@@ -1,6 +1,6 @@
 """What a driver and its owner say to each other: one JSON object a line, each with its ``type``.
 
-    owner → driver    configure, start_flow, set_target, set_servers, stop_flow, block, unblock, quit
+    owner → driver    configure, start_flow, set_target, set_rate, set_servers, stop_flow, block, unblock, quit
     driver → owner    ready, flow_started, flow_changed, flow_stopped, error, record
 
 ``record`` carries a journal record, the same that the driver has already appended to the journal. Every command about a flow
@@ -33,6 +33,7 @@ __all__ = [
     "Ready",
     "RecordReport",
     "Report",
+    "SetRate",
     "SetServers",
     "SetTarget",
     "StopFlow",
@@ -67,7 +68,7 @@ class Configure:
 class FlowStart:
     """Start a flow.
 
-    ``target`` is the number of agents (or of a locustfile's users). Each agent stands on the node that has the fewest, and
+    ``target`` is the number of agents (of connections of arrivals, of a locustfile's users). Each agent stands on the node that has the fewest, and
     has that node's credential where ``node_credentials`` are given (one for each of ``nodes``), else that of ``access``.
     ``source_addresses`` are local addresses that connections are spread over; none: the kernel's choice.
     ``directory`` is that of the profile, which a locustfile's path is relative to.
@@ -149,6 +150,29 @@ class SetTarget:
         credentials = tuple(Credential.from_json(item) for item in data["node_credentials"])
         nodes, gone = tuple(data["nodes"]), tuple(data["gone"])
         return cls(data["flow"], int(data["target"]), data["rollout_per_s"], nodes, credentials, gone)
+
+
+@dataclass(frozen=True, slots=True)
+class SetRate:
+    """Have an arrivals flow go on at another rate, from now on and without end; its connections stay."""
+
+    flow: str
+    rate_per_s: float
+
+    type = "set_rate"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {"flow": self.flow, "rate_per_s": self.rate_per_s}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> SetRate:
+        """Read what ``to_json`` gave. Raises ValueError for a rate that is not above 0."""
+        rate_per_s = float(data["rate_per_s"])
+        if not 0.0 < rate_per_s < float("inf"):
+            msg = f"a rate is above 0: {rate_per_s}"
+            raise ValueError(msg)
+        return cls(data["flow"], rate_per_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,11 +350,11 @@ class RecordReport:
         return cls(data["record"])
 
 
-Command = Configure | FlowStart | SetTarget | SetServers | StopFlow | Block | Unblock | Quit
+Command = Configure | FlowStart | SetTarget | SetRate | SetServers | StopFlow | Block | Unblock | Quit
 Report = Ready | FlowStarted | FlowChanged | FlowStopped | DriverError | RecordReport
 
 _COMMANDS: dict[str, type[Command]] = {
-    kind.type: kind for kind in (Configure, FlowStart, SetTarget, SetServers, StopFlow, Block, Unblock, Quit)
+    kind.type: kind for kind in (Configure, FlowStart, SetTarget, SetRate, SetServers, StopFlow, Block, Unblock, Quit)
 }
 _REPORTS: dict[str, type[Report]] = {
     kind.type: kind for kind in (Ready, FlowStarted, FlowChanged, FlowStopped, DriverError, RecordReport)

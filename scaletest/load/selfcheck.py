@@ -20,7 +20,7 @@ from typing import Any
 import gevent
 
 from scaletest.core.histogram import Histogram
-from scaletest.load.connection import Connection, Sockets
+from scaletest.load.connection import Socket, Sockets
 
 __all__ = ["SelfCheck"]
 
@@ -66,7 +66,7 @@ class SelfCheck:
         return round(sum(_has_unread(connection) for connection in waiting) / len(waiting), 4)
 
 
-def _has_unread(connection: Connection) -> bool:
+def _has_unread(connection: Socket) -> bool:
     count = array.array("i", [0])
     try:
         fcntl.ioctl(connection.fileno(), termios.FIONREAD, count)

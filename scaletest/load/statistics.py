@@ -12,7 +12,7 @@ from typing import Any
 from scaletest.core.histogram import Histogram
 from scaletest.load.outcomes import is_success
 
-__all__ = ["FlowStatistics", "StepStatistics", "step_name"]
+__all__ = ["ArrivalStatistics", "FlowStatistics", "StepStatistics", "step_name"]
 
 SAMPLES_PER_OUTCOME = 3
 """Failed answers whose reason is journalled, for each step and outcome of a flow."""
@@ -39,6 +39,8 @@ class StepStatistics:
     latency_us: Histogram = field(default_factory=Histogram)
     failed_us: Histogram = field(default_factory=Histogram)
     connect_us: Histogram = field(default_factory=Histogram)
+    service_us: Histogram = field(default_factory=Histogram)
+    """Good answers of arrivals, from the send; empty for agents, whose requests start when they are sent."""
 
     def record(self, outcome: str, latency_us: int | None, body_bytes: int) -> None:
         """Count one ended request; ``latency_us`` is None where there is none (a watch that broke)."""
@@ -58,7 +60,25 @@ class StepStatistics:
         for key in ("latency_us", "failed_us", "connect_us"):
             histogram: Histogram = getattr(self, key)
             data[key] = histogram.to_json()
+        if self.service_us.count:
+            data["service_us"] = self.service_us.to_json()
         return data
+
+
+@dataclass(slots=True)
+class ArrivalStatistics:
+    """What the pacer of an arrivals flow did in one interval."""
+
+    due: int = 0
+    """Arrivals whose time came, dropped ones among them."""
+    sent: int = 0
+    """Arrivals that ended in this interval after they had been sent."""
+    dropped: int = 0
+    lag_us: Histogram = field(default_factory=Histogram)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {"due": self.due, "sent": self.sent, "dropped": self.dropped, "lag_us": self.lag_us.to_json()}
 
 
 class FlowStatistics:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from scaletest.load.metadata import KEPT_BYTES, event_version, failure_text, is_error_event
 
-__all__ = ["EventCounter", "JsonEvents", "ProtobufEvents"]
+__all__ = ["EventCounter", "InitialEvents", "JsonEvents", "ProtobufEvents"]
+
+_INITIAL_EVENTS_END = b"k8s.io/initial-events-end"
 
 
 class EventCounter:
@@ -113,3 +115,25 @@ class ProtobufEvents(EventCounter):
                 self.count += 1
                 self.fresh += 1
                 self.last = self._open
+
+
+class InitialEvents:
+    """A sink that looks for the end of a watch's initial events: the bookmark with this annotation (KEP-3157).
+
+    The annotation's name is written the same in JSON, protobuf and CBOR.
+    """
+
+    __slots__ = ("_tail", "done")
+
+    def __init__(self) -> None:
+        self.done = False
+        self._tail = b""
+
+    def __call__(self, buffer: bytearray, start: int, end: int) -> None:
+        """Take a span of body bytes."""
+        kept = len(_INITIAL_EVENTS_END) - 1
+        # The mark may be cut by the end of a span.
+        seam = self._tail + bytes(buffer[start : min(end, start + kept)])
+        if _INITIAL_EVENTS_END in seam or buffer.find(_INITIAL_EVENTS_END, start, end) >= 0:
+            self.done = True
+        self._tail = bytes(buffer[max(start, end - kept) : end]) if end - start >= kept else seam[-kept:]

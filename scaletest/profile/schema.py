@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, field_validator, model_validator
 
 from scaletest.core.resources import parse_resource
 from scaletest.profile.actions import Action
+from scaletest.profile.arrivals import ArrivalsSpec, RequestSpec
 from scaletest.profile.forms import (
     CapBytes,
     Condition,
@@ -35,12 +35,14 @@ from scaletest.profile.forms import (
     Version,
 )
 from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
+from scaletest.profile.model import Model
 
 __all__ = [
     "COMPONENTS",
     "Action",
     "AgentsSpec",
     "BackoffSpec",
+    "ArrivalsSpec",
     "ComponentName",
     "ControlPlaneSpec",
     "FleetSpec",
@@ -48,6 +50,7 @@ __all__ = [
     "LimitSpec",
     "LocustfileSpec",
     "ObjectiveSpec",
+    "Model",
     "ObjectsSpec",
     "ObserveSpec",
     "Phase",
@@ -55,15 +58,10 @@ __all__ = [
     "ProbeSpec",
     "Profile",
     "ServicesSpec",
+    "RequestSpec",
     "StepSpec",
     "Taint",
 ]
-
-
-class Model(BaseModel):
-    """Base of all parts: frozen, camelCase, unknown keys refused, nothing coerced (``"50"`` is no number)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
 
 
 class LimitSpec(Model):
@@ -304,6 +302,7 @@ class FlowSpec(Model):
 
     agents: AgentsSpec | None = Field(None, description="Closed loop: one client per node.")
     locustfile: LocustfileSpec | None = Field(None, description="Users of a locustfile.")
+    arrivals: ArrivalsSpec | None = Field(None, description="Open loop: a mix of requests at a given rate.")
     identity: str = Field(
         "admin",
         description=(
@@ -313,6 +312,7 @@ class FlowSpec(Model):
     )
     steps: list[StepSpec] = Field(default_factory=list, description="What each agent does.")
     on_error: BackoffSpec = Field(default_factory=BackoffSpec, description="Back-off after a failure.")
+    mix: list[RequestSpec] = Field(default_factory=list, description="What arrives, by weight.")
     limit: ClientLimitSpec | None = Field(None, description="Client-side rate limit of each agent.")
     daemon_set: str | None = Field(
         None,
@@ -337,24 +337,48 @@ class FlowSpec(Model):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if self.daemon_set is not None and self.agents is None:
-            msg = "daemonSet goes with agents"
-            raise ValueError(msg)
-        if (self.agents is None) == (self.locustfile is None):
-            msg = "a flow has exactly one of agents, locustfile"
-            raise ValueError(msg)
-        if self.agents is not None and not self.steps:
-            msg = "agents need at least one step"
-            raise ValueError(msg)
-        if self.locustfile is not None and (self.steps or self.limit is not None):
-            msg = "a locustfile makes its own requests: steps and limit go with agents"
-            raise ValueError(msg)
-        titles = [step.title for step in self.steps]
+        for wrong, message in self._misfits():
+            if wrong:
+                raise ValueError(message)
+        titles = self.titles
         if len(set(titles)) != len(titles):
-            msg = f"steps must differ in name: give a label ({', '.join(titles)})"
+            what = "steps" if self.agents is not None else "requests"
+            msg = f"{what} must differ in name: give a label ({', '.join(titles)})"
             raise ValueError(msg)
         return self
 
+
+    def _misfits(self) -> list[tuple[bool, str]]:
+        kinds = [kind for kind in ("agents", "arrivals", "locustfile") if getattr(self, kind) is not None]
+        of_agents = bool(self.steps) or self.limit is not None or self.on_error != BackoffSpec()
+        return [
+            (self.daemon_set is not None and self.agents is None, "daemonSet goes with agents"),
+            (len(kinds) != 1, "a flow has exactly one of agents, arrivals, locustfile"),
+            (self.agents is not None and not self.steps, "agents need at least one step"),
+            (self.arrivals is not None and not self.mix, "arrivals need a mix of at least one request"),
+            (self.mix != [] and self.arrivals is None, "mix goes with arrivals"),
+            (
+                self.arrivals is not None and of_agents,
+                "arrivals are written in mix, and none waits for another: steps, limit and onError go with agents",
+            ),
+            (
+                self.locustfile is not None and (bool(self.steps) or self.limit is not None),
+                "a locustfile makes its own requests: steps and limit go with agents",
+            ),
+        ]
+
+    @property
+    def titles(self) -> list[str]:
+        """Names of the steps or requests; a locustfile's come from its code."""
+        return [step.title for step in self.steps] + [request.title for request in self.mix]
+
+    def target(self, nodes: int) -> int:
+        """Agents for a fleet of ``nodes``, connections, or a locustfile's users."""
+        if self.agents is not None:
+            return self.agents.total(nodes)
+        if self.arrivals is not None:
+            return self.arrivals.connections
+        return self.locustfile.users if self.locustfile is not None else 0
 
 class ProbeSpec(Model):
     """A small periodic measurement from the outside: exactly one of ``get``, ``nodeReadiness``."""

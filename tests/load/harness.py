@@ -133,7 +133,7 @@ class FlowResult:
 
     def histogram(self, key: str, step: str | None = None) -> Histogram:
         """All values of a histogram."""
-        return Histogram.merged(Histogram.from_json(data[key]) for data in self._steps(step))
+        return Histogram.merged(Histogram.from_json(data[key]) for data in self._steps(step) if key in data)
 
     def _steps(self, step: str | None) -> list[dict[str, Any]]:
         return [data for record in self.flows for name, data in record["steps"].items() if step in {None, name}]

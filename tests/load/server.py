@@ -7,7 +7,7 @@ server.py CERT KEY CA      prints its port, serves until standard input ends
 /list              a JSON list of version 42           /pages              the same in three pages, by `continue`
 /expired           as /pages, the second page gone     /status/CODE        a Status with a reason
 /retry?n=N         N times 429 with Retry-After: 0, then 200
-/slow?s=S          the head at once, a byte every S    /silent             never an answer
+/slow?s=S          a good answer after S               /silent             never an answer
 /trickle?s=S       a byte every S seconds, for ever
 /cut               half a body, then gone              /rst                closed without an answer
 /garbage           not HTTP                            /hundred            100 and 103 before the answer
@@ -15,6 +15,8 @@ server.py CERT KEY CA      prints its port, serves until standard input ends
 /close             a good answer with Connection: close
 /watch             three events, then an end           /watch-gone         an ERROR event 410, unless at version 0
 /watch-broken      one event, then gone                /protobuf-watch     two protobuf frames, then an end
+/api/…/configmaps  objects as the API server keeps them: POST, and GET, PUT, PATCH and DELETE of one, DELETE of all
+/api/…/pods        a watch that sends its initial events, and stays open
 /log               every request so far: path, peer, connection, headers
 """
 
@@ -32,6 +34,7 @@ from urllib.parse import parse_qs, urlsplit
 
 LOG: list[dict[str, Any]] = []
 COUNTS: dict[str, int] = {}
+OBJECTS: dict[str, bytes] = {}
 
 
 def status(code: int, reason: str, message: str) -> bytes:
@@ -73,9 +76,13 @@ def event(kind: str, version: int) -> bytes:
 class Request:
     """What was asked, and where the answer goes."""
 
-    def __init__(self, path: str, query: dict[str, str], writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, method: str, path: str, query: dict[str, str], content: bytes, writer: asyncio.StreamWriter
+    ) -> None:
+        self.method = method
         self.path = path
         self.query = query
+        self.content = content
         self.write = writer.write
         self.writer = writer
         self.body = b"x" * int(query.get("bytes", "100"))
@@ -102,6 +109,11 @@ async def retry(request: Request) -> bool:
     if COUNTS["retry"] <= int(request.query["n"]):
         return whole(request, 429, b"Too many requests, please try again later.\n", "Retry-After: 0")
     return whole(request, 200, b"{}")
+
+
+async def slow(request: Request) -> bool:
+    await asyncio.sleep(request.wait_s)
+    return whole(request, 200, request.body)
 
 
 async def silent(_request: Request) -> bool:
@@ -150,6 +162,34 @@ def raw(request: Request, data: bytes, *, kept: bool = False) -> bool:
     return kept
 
 
+def stored(request: Request) -> bool:
+    """Keep objects by path."""
+    path, content = request.path, request.content
+    match request.method:
+        case "POST":
+            path += "/" + json.loads(content)["metadata"]["name"]
+            if path in OBJECTS:
+                return whole(request, 409, status(409, "AlreadyExists", "already exists"))
+            OBJECTS[path] = content
+            return whole(request, 201, content)
+        case "DELETE" if path.endswith("/configmaps"):
+            for name in [name for name in OBJECTS if name.startswith(path)]:
+                del OBJECTS[name]
+            return whole(request, 200, b"{}")
+    if path not in OBJECTS:
+        return whole(request, 404, status(404, "NotFound", "not found"))
+    if request.method == "DELETE":
+        del OBJECTS[path]
+    elif request.method == "PUT":
+        OBJECTS[path] = content
+    return whole(request, 200, OBJECTS.get(path, b"{}"))
+
+
+async def initial_events(request: Request) -> bool:
+    end = {"type": "BOOKMARK", "object": {"metadata": {"annotations": {"k8s.io/initial-events-end": "true"}}}}
+    return await stream(request, [event("ADDED", 1), event("ADDED", 2), json.dumps(end).encode() + b"\n"], hold=True)
+
+
 PLAIN: dict[str, Callable[[Request], bool]] = {
     "ok": lambda request: whole(request, 200, request.body),
     "drop": lambda request: whole(request, 200, request.body),
@@ -167,7 +207,7 @@ PLAIN: dict[str, Callable[[Request], bool]] = {
     "log": lambda request: whole(request, 200, json.dumps(LOG).encode()),
 }
 SLOW: dict[str, Callable[[Request], Awaitable[bool]]] = {
-    "pages": pages, "expired": pages, "status": failing, "retry": retry, "silent": silent, "trickle": trickle,
+    "pages": pages, "expired": pages, "status": failing, "retry": retry, "slow": slow, "silent": silent, "trickle": trickle,
     "watch": watch, "watch-gone": watch_gone, "watch-broken": watch_broken, "protobuf-watch": protobuf_watch,
 }  # fmt: skip
 
@@ -175,11 +215,13 @@ SLOW: dict[str, Callable[[Request], Awaitable[bool]]] = {
 async def answer(request: Request) -> bool:
     """Write the answer; whether the connection is kept."""
     name = request.path.split("/")[1]
+    if name == "api" and not request.path.endswith("/secrets"):
+        return await initial_events(request) if request.path.endswith("/pods") else stored(request)
     if name in PLAIN:
         return PLAIN[name](request)
     if name in SLOW:
         return await SLOW[name](request)
-    return whole(request, 404, status(404, "NotFound", "no such path"))
+    return whole(request, 404, status(404, "NotFound", "not found"))
 
 
 async def stream(request: Request, events: list[bytes], *, hold: bool = False, kind: str = "application/json") -> bool:
@@ -200,7 +242,9 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             if closes_next:
                 return
             line, *headers = asked.decode().split("\r\n")
-            target = line.split(" ")[1]
+            method, target, _ = line.split(" ")
+            lengths = [int(item.split(": ")[1]) for item in headers if item.startswith("Content-Length: ")]
+            content = await reader.readexactly(lengths[0]) if lengths else b""
             parts = urlsplit(target)
             query = {key: values[-1] for key, values in parse_qs(parts.query, keep_blank_values=True).items()}
             if parts.path != "/log":
@@ -210,7 +254,9 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
                 LOG.append(
                     {
                         "time_s": time.monotonic(),
+                        "method": method,
                         "target": target,
+                        "content": content.decode("latin-1"),
                         "path": parts.path,
                         "query": query,
                         "headers": headers,
@@ -220,10 +266,10 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
                     }
                 )
             closes_next = parts.path == "/drop"
-            if not await answer(Request(parts.path, query, writer)):
+            if not await answer(Request(method, parts.path, query, content, writer)):
                 return
             await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
+    except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
         pass
     finally:
         writer.close()

@@ -16,6 +16,7 @@ from scaletest.load.http1 import (
     MalformedAnswer,
     UntilCloseBody,
     parse_head,
+    plain_answer,
 )
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -183,3 +184,29 @@ def test_bodies_without_content_are_done_at_once() -> None:
     bodies: list[Body] = [LengthBody(0), LengthBody(3)]
 
     assert [True, False] == [body.done for body in bodies]
+
+
+PLAIN = b"HTTP/1.1 200 OK\r\nDate: x\r\nContent-Type: application/json\r\nContent-Length: 5\r\nVary: y\r\n\r\nhello"
+
+
+def test_a_whole_plain_answer_is_known_at_once() -> None:
+    assert ("200", 5) == plain_answer(bytearray(PLAIN + b"rest"), len(PLAIN))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        PLAIN[:-1],
+        PLAIN + b"!",
+        PLAIN[:40],
+        PLAIN.replace(b"200 OK", b"429 Too Many Requests"),
+        PLAIN.replace(b"HTTP/1.1", b"HTTP/1.0"),
+        PLAIN.replace(b"Vary: y", b"Connection: close"),
+        PLAIN.replace(b"Vary: y", b"connection: close"),
+        PLAIN.replace(b"Date: x", b"Transfer-Encoding: chunked"),
+        PLAIN.replace(b"Date: x", b"Content-Length: 4"),
+        PLAIN.replace(b"Content-Length: 5\r\n", b""),
+    ],
+)
+def test_anything_else_is_no_plain_answer(answer: bytes) -> None:
+    assert plain_answer(bytearray(answer), len(answer)) is None

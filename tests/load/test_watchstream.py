@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.load.watchstream import EventCounter, JsonEvents, ProtobufEvents
+from scaletest.load.watchstream import EventCounter, InitialEvents, JsonEvents, ProtobufEvents
 from tests.load.test_metadata import field, varint
 
 pieces = st.lists(st.integers(0, 5000), max_size=10)
@@ -72,3 +72,14 @@ def test_an_error_event_in_protobuf_gives_its_status() -> None:
     feed(counter, len(message).to_bytes(4, "big") + message, [3, 7])
 
     assert (410, "Expired", "too old") == counter.error
+
+
+@given(st.integers(0, 60), st.integers(1, 30), st.booleans())
+def test_the_end_of_initial_events_is_found_however_it_is_cut(before: int, size: int, there: bool) -> None:
+    mark = b"k8s.io/initial-events-end" if there else b"k8s.io/initial-events-"
+    data = bytearray(b"x" * before + mark + b"yyy")
+    sink = InitialEvents()
+    for start in range(0, len(data), size):
+        sink(data, start, min(len(data), start + size))
+
+    assert there == sink.done
