@@ -37,6 +37,8 @@ class ApiServerMetrics:
 
     levels: dict[str, list[ApfSample]] = field(default_factory=dict)
     increases: list[tuple[float, dict[_Counter, float]]] = field(default_factory=list)
+    answered: list[tuple[float, str, float]] = field(default_factory=list)
+    """Requests that a server answered between two of its scrapes: time of the second, server, number."""
     in_flight: list[tuple[float, float]] = field(default_factory=list)
     scrapes: int = 0
     _counters: dict[str, dict[_Counter, float]] = field(default_factory=dict)
@@ -59,7 +61,11 @@ class ApiServerMetrics:
         for level, sample in samples:
             self.levels.setdefault(level, []).append(sample)
         if previous is not None:
-            self.increases.append((t_s, counter_increases(previous, counters)))
+            grown = counter_increases(previous, counters)
+            self.increases.append((t_s, grown))
+            self.answered.append(
+                (t_s, server, sum(value for (kind, _, _), value in grown.items() if kind == "requests"))
+            )
         self._counters[server] = counters
         self.in_flight.append((t_s, in_flight))
         self.scrapes += 1
@@ -79,6 +85,14 @@ class ApiServerMetrics:
     def requests(self, span: Span) -> dict[str, float]:
         """Return the requests that the servers answered within a span, by verb and code."""
         return self._sum("requests", "", span)
+
+    def requests_by_server(self, span: Span) -> dict[str, float]:
+        """Return the requests that each server answered within a span: those that were scraped twice, in the order of their coming."""
+        sums: dict[str, float] = {}
+        for t_s, server, count in self.answered:
+            if contains(span, t_s):
+                sums[server] = sums.get(server, 0.0) + count
+        return sums
 
     def _sum(self, what: str, level: str, span: Span) -> dict[str, float]:
         sums: dict[str, float] = {}

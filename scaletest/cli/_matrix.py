@@ -24,6 +24,7 @@ from scaletest.runner.matrix_run import begin, check_same, execute_matrix, held,
 from scaletest.runner.plan import refuse_if_too_large
 from scaletest.runner.rundirs import default_run_dir
 from scaletest.runner.session import RunResult
+from scaletest.runner.versions import refuse_unknown_versions
 
 __all__ = ["MatrixRequest", "run_matrix"]
 
@@ -48,12 +49,15 @@ def run_matrix(request: MatrixRequest) -> None:
         run.reference,
         run.overrides,
         axes,
+        size=run.size,
         repeat=request.repeat,
         host=read_host(),
         limits=stored.limits if stored else None,
     )
     for warning in matrix.warnings:
         say(f"warning: {warning}")
+    for variant in matrix.variants:
+        refuse_unknown_versions(variant.loaded)
     directory = _directory(request, matrix)
     wanted = new_info(
         matrix,

@@ -2,25 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
+from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Plan
+from scaletest.controlplane.record import ClusterRecord
 from scaletest.core.units import format_bytes, format_count, format_duration
-from scaletest.profile.schema import FlowSpec, Phase
+from scaletest.profile.schema import ArrivalsSpec, FlowSpec, Phase
 from scaletest.runner.plan import RunPlan
 
 __all__ = ["plan_text"]
 
 
-def plan_text(plan: RunPlan, binaries: Iterable[Plan], run_dir: str) -> str:
-    """Return what the run would do, need and take."""
-    return "\n".join(_lines(plan, binaries, run_dir))
+def plan_text(plan: RunPlan, control_plane: Sequence[Plan] | ClusterRecord, run_dir: str) -> str:
+    """Return what the run would do, need and take: on a control plane of its own, or on one that runs already."""
+    return "\n".join(_lines(plan, control_plane, run_dir))
 
 
-def _lines(plan: RunPlan, binaries: Iterable[Plan], run_dir: str) -> Iterator[str]:
+def _lines(plan: RunPlan, control_plane: Sequence[Plan] | ClusterRecord, run_dir: str) -> Iterator[str]:
     profile = plan.profile
     yield f"{profile.name}: {profile.summary.strip()}"
     yield ""
+    if isinstance(control_plane, ClusterRecord):
+        yield from _standing(control_plane, plan)
+    else:
+        yield from _own(control_plane, plan)
+    yield ""
+    yield "Flows"
+    for title, flow in profile.flows.items():
+        yield f"  {title:<26} {_flow_text(flow, plan.most_nodes)}"
+    yield ""
+    set_up = "" if isinstance(control_plane, ClusterRecord) else " with set-up"
+    longest_s = sum(phase.longest_s for phase in profile.phases) if not set_up else plan.longest_s
+    yield f"Phases, at most {format_duration(longest_s)}{set_up}"
+    for phase in profile.phases:
+        yield f"  {phase.name:<26} {_phase_text(phase)}"
+    yield ""
+    yield "Objectives"
+    for objective in profile.objectives:
+        yield f"  {objective.check}"
+    yield ""
+    yield f"Results would go to {run_dir}"
+
+
+def _standing(record: ClusterRecord, plan: RunPlan) -> Iterator[str]:
+    """Tell of a cluster that runs: its versions and limits hold, not those of the profile."""
+    yield f"Control plane: cluster {record.name}, {registry.status_of(record)}, made {record.created_at}"
+    for name, version in record.versions.items():
+        yield f"  {name:<26} {version}"
+    yield f"  heartbeats                 {record.heartbeat}"
+    servers = len(record.servers)
+    yield f"  API servers                {servers}" + (f" ({', '.join(record.servers)})" if servers > 1 else "")
+    yield "  what the profile says of versions, limits, arguments and environment does not apply"
+    yield ""
+    yield "Limits"
+    for name, limits in record.limits.items():
+        cores = f", {limits['cpu_cores']:g} cores" if limits.get("cpu_cores") is not None else ""
+        yield f"  {name:<26} {format_bytes(limits['memory_bytes']):>9}{cores}"
+    yield ""
+    yield "Fleet"
+    fleet = plan.profile.fleet
+    yield f"  {format_count(fleet.node_count)} nodes, {format_count(fleet.pod_count)} pods: those that the cluster holds, else made"
+
+
+def _own(binaries: Sequence[Plan], plan: RunPlan) -> Iterator[str]:
+    profile = plan.profile
     yield "Control plane"
     for binary in binaries:
         yield f"  {binary.component:<26} {binary.version:<9} {binary.how}"
@@ -40,29 +86,30 @@ def _lines(plan: RunPlan, binaries: Iterable[Plan], run_dir: str) -> Iterator[st
             f"  {name:<26} {format_bytes(plan.needed_bytes[name]):>9} of {format_bytes(limits.memory_bytes):>9}{cpu}"
         )
     yield f"  about {format_count(plan.fitting_nodes)} such nodes fit; ended under {format_bytes(plan.floor_bytes)} available"
-    yield ""
-    yield "Flows"
-    for title, flow in profile.flows.items():
-        yield f"  {title:<26} {_flow_text(flow, plan.most_nodes)}"
-    yield ""
-    yield f"Phases, at most {format_duration(plan.longest_s)} with set-up"
-    for phase in profile.phases:
-        yield f"  {phase.name:<26} {_phase_text(phase)}"
-    yield ""
-    yield "Objectives"
-    for objective in profile.objectives:
-        yield f"  {objective.check}"
-    yield ""
-    yield f"Results would go to {run_dir}"
 
 
 def _flow_text(flow: FlowSpec, nodes: int) -> str:
     if flow.locustfile is not None:
         return f"{format_count(flow.locustfile.users)} users of {flow.locustfile.path} as {flow.identity}"
+    if flow.arrivals is not None:
+        mix = ", ".join(flow.titles)
+        return f"{_arrivals_text(flow.arrivals)} on {format_count(flow.arrivals.connections)} connections as {flow.identity}: {mix}"
     assert flow.agents is not None
     steps = ", ".join(step.title for step in flow.steps)
     agents = format_count(flow.agents.total(nodes))
     return f"{agents} agents at {flow.agents.rollout_per_s:g}/s as {flow.identity}: {steps}"
+
+
+def _arrivals_text(spec: ArrivalsSpec) -> str:
+    if spec.process == "closed":
+        return "a closed loop"
+    if spec.ramp is not None:
+        rates = f"{spec.ramp.from_per_s:g}/s to {spec.ramp.to_per_s:g}/s over {format_duration(spec.ramp.over_s)}"
+    elif spec.steps is not None:
+        rates = ", ".join(f"{step.rate_per_s:g}/s" for step in spec.steps)
+    else:
+        rates = f"{spec.rate_per_s:g}/s"
+    return f"{spec.process} arrivals at {rates}"
 
 
 def _phase_text(phase: Phase) -> str:

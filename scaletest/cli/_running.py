@@ -16,6 +16,7 @@ from scaletest.cli._plan_text import plan_text
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
+from scaletest.controlplane.record import ClusterRecord
 from scaletest.core.errors import ExitCode, RunDirectoryError, UsageError
 from scaletest.core.journal import Record
 from scaletest.core.units import format_count
@@ -31,6 +32,7 @@ from scaletest.runner.local import LocalEngines, LocalOptions
 from scaletest.runner.plan import RunPlan, make_plan, refuse_if_too_large
 from scaletest.runner.rundirs import default_run_dir
 from scaletest.runner.session import RunOptions, RunResult, execute
+from scaletest.runner.versions import refuse_unknown_versions
 
 __all__ = ["RESULTS", "RunRequest", "execute_once", "run_profile", "say"]
 
@@ -43,6 +45,7 @@ class RunRequest:
 
     reference: str
     overrides: Sequence[str]
+    size: str | None
     output: Path | None
     cluster: str | None
     keep: bool
@@ -54,17 +57,16 @@ class RunRequest:
 
 def run_profile(request: RunRequest) -> None:
     """Run a profile to its report; raises SystemExit with the verdict's exit code."""
-    loaded = load_profile(request.reference, request.overrides)
+    loaded = load_profile(request.reference, request.overrides, size=request.size)
     for warning in loaded.warnings:
         say(f"warning: {warning}")
     run_dir = request.output or default_run_dir(RESULTS, loaded.profile.name, datetime.now(UTC))
+    standing = _standing(request)
+    if standing is None:
+        refuse_unknown_versions(loaded)
     plan = make_plan(loaded.profile, read_host())
     if request.dry_run:
-        spec = loaded.profile.control_plane
-        found = plan_all(spec.kubernetes, spec.etcd, explicit=parse_binary_flags(request.binaries))
-        print(plan_text(plan, found, str(run_dir)))  # noqa: T201
-        complete = all(item.source is not None for item in found)
-        raise SystemExit(int(ExitCode.PASS if complete else ExitCode.ENVIRONMENT))
+        raise SystemExit(int(_print_plan(request, plan, standing, run_dir)))
     if run_dir.exists():
         raise RunDirectoryError(run_dir, "exists already", hint="Name another with --output; nothing was changed.")
     for cleaned in registry.clean_dead():
@@ -82,13 +84,30 @@ def run_profile(request: RunRequest) -> None:
     raise SystemExit(int(result.verdict.exit_code))
 
 
+def _standing(request: RunRequest) -> ClusterRecord | None:
+    """Return the cluster that the run is to use; None when it makes its own. Raises UsageError when there is none."""
+    if request.cluster is None:
+        return None
+    if request.binaries:
+        msg = "--binary and --cluster exclude each other: a running cluster has its binaries"
+        raise UsageError(msg)
+    return registry.get(request.cluster)
+
+
+def _print_plan(request: RunRequest, plan: RunPlan, standing: ClusterRecord | None, run_dir: Path) -> ExitCode:
+    if standing is not None:
+        print(plan_text(plan, standing, str(run_dir)))  # noqa: T201
+        return ExitCode.PASS if registry.status_of(standing) == "ready" else ExitCode.ENVIRONMENT
+    spec = plan.profile.control_plane
+    found = plan_all(spec.kubernetes, spec.etcd, explicit=parse_binary_flags(request.binaries))
+    print(plan_text(plan, found, str(run_dir)))  # noqa: T201
+    complete = all(item.source is not None for item in found)
+    return ExitCode.PASS if complete else ExitCode.ENVIRONMENT
+
+
 def _prepare(request: RunRequest, loaded: LoadedProfile, plan: RunPlan) -> Binaries | None:
     """Get binaries, and refuse what does not fit, before anything is started."""
     if request.cluster is not None:
-        if request.binaries:
-            msg = "--binary and --cluster exclude each other: a running cluster has its binaries"
-            raise UsageError(msg)
-        registry.get(request.cluster)
         return None
     refuse_if_too_large(plan, MemoryGauge().available_bytes())
     spec = loaded.profile.control_plane

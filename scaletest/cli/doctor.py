@@ -33,6 +33,9 @@ def doctor(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter or any key of the profile; repeatable."),
     ] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="NAME", help="Take one of the sizes that the profile names.")
+    ] = None,
     binary: Annotated[
         list[str] | None, typer.Option("--binary", metavar="COMPONENT=PATH", help="Use this binary; repeatable.")
     ] = None,
@@ -47,10 +50,10 @@ def doctor(
     from scaletest.profile.loading import load_profile
     from scaletest.runner.preflight import Level, preflight
 
-    if profile is None and set_:
-        msg = "--set changes a profile, and none is named"
+    if profile is None and (set_ or size):
+        msg = f"{'--set' if set_ else '--size'} changes a profile, and none is named"
         raise UsageError(msg, hint="For example: scaletest doctor smoke --set nodes=7000")
-    loaded = load_profile(profile, set_ or ()) if profile is not None else None
+    loaded = load_profile(profile, set_ or (), size=size) if profile is not None else None
     checks = preflight(loaded.profile if loaded else None, parse_binary_flags(binary or ()))
     if format_ is Format.JSON:
         typer.echo(json.dumps([asdict(check) for check in checks], indent=2, ensure_ascii=False))

@@ -20,6 +20,11 @@ SetOption = Annotated[
 ]
 
 
+SizeOption = Annotated[
+    str | None, typer.Option("--size", metavar="NAME", help="Take one of the sizes that the profile names.")
+]
+
+
 class TextOrJson(enum.StrEnum):
     """Output formats of a list."""
 
@@ -55,6 +60,7 @@ def list_profiles(
 def show(
     profile: Annotated[str, typer.Argument(help="Name of a built-in profile, or a YAML file.")],
     set_: SetOption = None,
+    size: SizeOption = None,
     origin: Annotated[bool, typer.Option("--origin", help="Say where every value came from.")] = False,
     output: Annotated[YamlOrJson, typer.Option("--format", help="How to write it.")] = YamlOrJson.YAML,
 ) -> None:
@@ -62,7 +68,7 @@ def show(
     from scaletest.profile.loading import load_profile
     from scaletest.profile.render import to_yaml, to_yaml_with_origins
 
-    loaded = load_profile(profile, set_ or [])
+    loaded = load_profile(profile, set_ or [], size=size)
     _print_warnings(loaded.warnings)
     if output is YamlOrJson.JSON:
         shown: dict[str, object] = {"profile": loaded.resolved}
@@ -80,20 +86,25 @@ def validate(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML files or names of built-in profiles.")],
     set_: SetOption = None,
 ) -> None:
-    """Check profiles; all problems of all files are shown, and any ends in exit code 2."""
+    """Check profiles in each of their sizes; all problems of all files are shown, and any ends in exit code 2."""
     from scaletest.profile.loading import load_profile
+    from scaletest.runner.versions import version_problems
 
     problems: list[Problem] = []
     for reference in files:
         try:
             loaded = load_profile(reference, set_ or [])
+            sized = [load_profile(reference, set_ or [], size=size) for size in loaded.profile.sizes]
         except ProfileError as error:
             problems.extend(error.problems)
         except UsageError as error:
             problems.append(Problem(error.message, hint=error.hint))
         else:
             _print_warnings(loaded.warnings)
-            typer.echo(f"{reference}: valid")
+            unknown = [problem for each in [loaded, *sized] for problem in version_problems(each)]
+            problems.extend(unknown)
+            if not unknown:
+                typer.echo(f"{reference}: valid")
     if problems:
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise ProfileError(list(dict.fromkeys(problems)), hint=f"{count} found")

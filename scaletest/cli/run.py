@@ -24,6 +24,9 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter or any key of the profile; repeatable."),
     ] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="NAME", help="Take one of the sizes that the profile names.")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Run directory. [default: results/<UTC time>-<profile>]")
     ] = None,
@@ -55,6 +58,8 @@ def run(
 
     Examples:  scaletest run smoke   |   scaletest run smoke --set nodes=200   |   scaletest run ./mine.yaml --dry-run
 
+    scaletest run openai-outage --size quick
+
     scaletest run smoke --matrix nodes=50,500 --matrix kubernetes=1.31,1.37 --repeat 3
     """
     from scaletest.cli import _running
@@ -62,6 +67,7 @@ def run(
     request = _running.RunRequest(
         reference=profile,
         overrides=tuple(set_ or ()),
+        size=size,
         output=output,
         cluster=cluster,
         keep=keep,

@@ -62,6 +62,7 @@ __all__ = [
 
 RECORD_NAME: Final = "cluster.json"
 NAME_PATTERN: Final = r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?"
+_LONGEST_NAME: Final = 63
 LARGEST_PORT: Final = 65_535
 _DELETE_TIMEOUT_S: Final = 5.0
 SUPERVISOR_GRACE_S: Final = 20.0
@@ -173,9 +174,10 @@ def list_clusters() -> list[ClusterRecord]:
     return [record for path in _cluster_dirs() if (record := _read(path)) is not None]
 
 
-def safe_name(text: str) -> str:
-    """Return a name for a cluster made from any text, such as that of a run's directory."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower())[:63].strip("-") or "run"
+def safe_name(text: str, *, ending: str = "") -> str:
+    """Return a name for a cluster made from any text, such as that of a run's directory, and an ending that stays whole."""
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower())[: _LONGEST_NAME - len(ending)].strip("-") or "run"
+    return f"{name}{ending}"
 
 
 def status_of(record: ClusterRecord) -> ClusterStatus:

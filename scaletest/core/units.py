@@ -34,9 +34,9 @@ _Quantity = TypeVar("_Quantity", int, float)
 _DURATION_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _SIZE_UNITS_BYTES = {
     "B": 1,
-    "KB": 10**3, "MB": 10**6, "GB": 10**9,
-    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30,
-    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30,
+    "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+    "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
+    "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40,
 }  # fmt: skip
 _NUMBER = r"(?:[0-9]{1,18}(?:\.[0-9]+)?|\.[0-9]+)"
 _LARGEST = 1e15  # Every quantity stays finite, and whole ones exact, in a float.
@@ -85,7 +85,7 @@ def parse_bytes(text: str | float) -> int:
         match = _SIZE.fullmatch(stripped)
         if match and match[2] in _SIZE_UNITS_BYTES:
             return _bounded(round(Decimal(match[1]) * _SIZE_UNITS_BYTES[match[2]]), text)
-    msg = f"{text!r} is not a size: write 512B, 3KB, 64MiB or 2GiB"
+    msg = f"{text!r} is not a size: write 512B, 3KB, 64MiB, 2GiB or 1TiB"
     raise ValueError(msg)
 
 
@@ -138,14 +138,14 @@ def write_duration(seconds: float) -> str:
 
 def write_bytes(size_bytes: int) -> str:
     """Write bytes in whole binary units or readable decimal ones: ``2GiB``, ``3.1KB``, ``77B``."""
-    binary = [(2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")]
+    binary = [(2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")]
     # 2 GB is 1,953,125 KiB, which nobody would recognise.
     whole = [
         (factor, unit)
         for factor, unit in binary
-        if size_bytes % factor == 0 and (size_bytes < factor * 10_240 or unit == "GiB")
+        if size_bytes % factor == 0 and (size_bytes < factor * 10_240 or unit == "TiB")
     ]
-    decimal = [(1e9, "GB"), (1e6, "MB"), (1e3, "KB")]
+    decimal = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")]
     return _write(size_bytes, parse_bytes, [*whole, *decimal]) or f"{size_bytes}B"
 
 

@@ -12,10 +12,10 @@ from typing import Final
 
 from scaletest.core.units import write_duration
 from scaletest.profile.forms import RUN_TIME_WORDS
-from scaletest.profile.levers import agent_flows, pool_sizes, running_flows
+from scaletest.profile.levers import agent_flows, component_names, pool_sizes, running_flows
 from scaletest.profile.objectives import Subject, parse_objective
 from scaletest.profile.places import Issue, Path, nearest
-from scaletest.profile.schema import COMPONENTS, FlowSpec, Phase, Profile
+from scaletest.profile.schema import FlowSpec, Phase, Profile
 
 __all__ = ["check_profile"]
 
@@ -157,10 +157,11 @@ def _step_about_node(flow: FlowSpec) -> int | None:
     return None
 
 
-def _locustfile_identities(profile: Profile) -> Iterator[Issue]:
+def _only_agents_are_nodes(profile: Profile) -> Iterator[Issue]:
     for name, flow in profile.flows.items():
-        if flow.locustfile is not None and flow.identity == "node":
-            yield Issue(("flows", name, "identity"), "users of a locustfile are no nodes")
+        if flow.agents is None and flow.identity == "node":
+            what = "users of a locustfile" if flow.locustfile is not None else "arrivals"
+            yield Issue(("flows", name, "identity"), f"{what} are no nodes")
 
 
 def _subjects_exist(profile: Profile) -> Iterator[Issue]:
@@ -182,22 +183,43 @@ def _subject_issue(profile: Profile, path: Path, subject: Subject) -> Issue | No
             return _flow_subject_issue(profile, path, subject, name)
         case "probe":
             return _probe_subject_issue(profile, path, subject, name)
-        case "component" if name not in COMPONENTS:
-            return _missing(path, "component", name, COMPONENTS)
+        case "component" if name not in (names := component_names(profile)):
+            return _no_component(path, name, names)
     return None
+
+
+def _no_component(path: Path, name: str, names: list[str]) -> Issue:
+    if name.startswith("kube-apiserver-"):
+        known = ", ".join(names)
+        hint = f"the run has no more API servers, whatever its actions add; there is {known}"
+        return Issue(path, f"there is no component {name!r}", hint)
+    return _missing(path, "component", name, names)
 
 
 def _flow_subject_issue(profile: Profile, path: Path, subject: Subject, name: str) -> Issue | None:
     flow = profile.flows.get(name)
     if flow is None:
         return _missing(path, "flow", name, profile.flows)
-    titles = [step.title for step in flow.steps]
-    # The requests of a locustfile are named by its code.
-    if subject.step is not None and flow.agents is not None and subject.step not in titles:
+    # The requests of a locustfile are named by its code; objects of a flow's own are created and deleted beside its mix.
+    titles = flow.titles
+    named = flow.locustfile is None and not _makes_objects(flow)
+    if subject.step is not None and named and subject.step not in titles:
         return _missing(path, f"step of flow {name!r} called", subject.step, titles)
-    if subject.step is not None and subject.measure in {"started", "connected", "most_started"}:
+    if subject.step is not None and subject.measure in _WHOLE_FLOW | _PACER:
         return Issue(path, f"{subject.measure} is measured for a whole flow, not for a step")
+    if flow.arrivals is None and (subject.measure in _PACER or subject.measure.startswith("service_")):
+        return Issue(path, f"{subject.measure} is measured for arrivals, and flow {name!r} has none")
+    if flow.arrivals is not None and flow.arrivals.process == "closed" and subject.measure in _PACER:
+        return Issue(path, f"{subject.measure} goes with a rate, and flow {name!r} is a closed loop")
     return None
+
+
+_WHOLE_FLOW: Final = frozenset({"started", "connected", "most_started"})
+_PACER: Final = frozenset({"start_lag_p99", "dropped", "achieved"})
+
+
+def _makes_objects(flow: FlowSpec) -> bool:
+    return any(request.is_own for request in flow.mix)
 
 
 def _probe_subject_issue(profile: Profile, path: Path, subject: Subject, name: str) -> Issue | None:
@@ -265,7 +287,7 @@ _CHECKS: Final[tuple[Callable[[Profile], Iterator[Issue]], ...]] = (
     _pools_hold,
     _actions_fit,
     _agents_have_nodes,
-    _locustfile_identities,
+    _only_agents_are_nodes,
     _subjects_exist,
     _conditions_can_come,
     _delays_are_within,

@@ -30,6 +30,7 @@ __all__ = [
     "Name",
     "ObjectBytes",
     "OnlyTrue",
+    "PeriodS",
     "PodBytes",
     "PositiveDurationS",
     "PositiveRatePerS",
@@ -62,6 +63,18 @@ def without_run_time_words(text: str) -> str:
 def _positive(value: float) -> float:
     if value <= 0:
         msg = "must be more than 0"
+        raise ValueError(msg)
+    return value
+
+
+SHORTEST_PERIOD_S: Final = 0.01
+"""An answer of an idle API server takes 5 to 40 ms, and every observation is a line of the journal: more often than a hundred
+times a second, the looking is the load."""
+
+
+def _no_flood(value: float) -> float:
+    if value < SHORTEST_PERIOD_S:
+        msg = f"must be at least {units.write_duration(SHORTEST_PERIOD_S)}: looked at more often, the looking would be the load"
         raise ValueError(msg)
     return value
 
@@ -126,6 +139,7 @@ DurationS = Annotated[
     float, *_unit(units.parse_duration_s, units.write_duration), Form("duration (`500ms`, `20s`, `1m30s`)")
 ]
 PositiveDurationS = Annotated[DurationS, AfterValidator(_positive)]
+PeriodS = Annotated[DurationS, AfterValidator(_no_flood)]
 SizeBytes = Annotated[int, *_unit(units.parse_bytes, units.write_bytes), Form("size (`3KB`, `2GiB`)")]
 # 16 MiB: less than any component's own program text; it would only ever be killed.
 CapBytes = Annotated[SizeBytes, _size_between(16 * 2**20, 2**44)]

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from scaletest.profile.actions import Action, LeverName
-from scaletest.profile.schema import Profile
+from scaletest.profile.schema import COMPONENTS, Profile
 
-__all__ = ["agent_flows", "expand", "most_api_servers", "pool_sizes", "running_flows"]
+__all__ = ["agent_flows", "component_names", "expand", "most_api_servers", "pool_sizes", "running_flows"]
 
 SCALE_DOWN_TENTHS: Final = 9
 """A tenth of the nodes stays. Halving does not help: 7,000 agents ask for fifty times what one API server on one core can
@@ -71,6 +71,15 @@ def most_api_servers(profile: Profile) -> int:
     added = sum(action.add_api_servers.count for action in actions if action.add_api_servers is not None)
     levers = sum(ADDED_API_SERVERS for action in actions if action.lever is not None)
     return profile.control_plane.api_servers + added + levers
+
+
+def component_names(profile: Profile) -> list[str]:
+    """Return every component that the run can have: those of the start, and the API servers that actions may add.
+
+    Further API servers are numbered from 2 on: ``kube-apiserver-2``. Levers count as in ``most_api_servers``: an objective about an added
+    server fits all variants of a profile that takes its lever from a parameter.
+    """
+    return [*COMPONENTS, *(f"kube-apiserver-{number}" for number in range(2, most_api_servers(profile) + 1))]
 
 
 def _resize(sizes: dict[str, int], action: Action) -> None:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
-from scaletest.core.errors import Problem, ProfileError
+from scaletest.core.errors import Problem, ProfileError, UsageError
 from scaletest.profile.builtin import find_profile
 from scaletest.profile.checks import check_profile
-from scaletest.profile.overrides import Overridden, Override, apply_overrides
+from scaletest.profile.overrides import Overridden, Override, apply_overrides, size_overrides
 from scaletest.profile.parameters import Scalar, Substitution, check_names, substitute
-from scaletest.profile.places import Issue, Path, dotted, leaves
+from scaletest.profile.places import Issue, Path, dotted, leaves, nearest
 from scaletest.profile.schema import Profile
 from scaletest.profile.validation import validate
 from scaletest.profile.yamlfile import Document, parse_text, read_text
@@ -64,10 +64,10 @@ class LoadedProfile:
         return self.path.absolute().parent
 
 
-def load_profile(reference: str, overrides: Sequence[str] = ()) -> LoadedProfile:
-    """Load a built-in profile by name or a YAML file by path, with ``KEY=VALUE`` overrides.
+def load_profile(reference: str, overrides: Sequence[str] = (), *, size: str | None = None) -> LoadedProfile:
+    """Load a built-in profile by name or a YAML file by path, in one of its sizes, with ``KEY=VALUE`` overrides over that.
 
-    Raises UsageError for an unknown name and ProfileError with all problems, by line, for everything else.
+    Raises UsageError for an unknown name or size and ProfileError with all problems, by line, for everything else.
     """
     path = find_profile(reference)
     file = str(path)
@@ -77,7 +77,21 @@ def load_profile(reference: str, overrides: Sequence[str] = ()) -> LoadedProfile
     if not isinstance(document.data, dict):
         what = f"is {'a list' if isinstance(document.data, list) else 'a single value'}, not a mapping (key: value)"
         raise ProfileError([Problem(what, file=file, line=document.line(()))])
-    return _Loading(path, document, apply_overrides(document.data, overrides)).load()
+    if size is not None:
+        _refuse_unknown_size(document.data.get("sizes"), size, reference)
+    sized = size_overrides(document.data, size) if size is not None else []
+    return _Loading(path, document, apply_overrides(document.data, overrides, sized)).load()
+
+
+def _refuse_unknown_size(sizes: Any, size: str, reference: str) -> None:
+    if not sizes:
+        msg = f"profile {reference} has no sizes, so none called {size!r}"
+        raise UsageError(msg, hint="Change values by --set KEY=VALUE, or give it sizes: see the profile reference.")
+    if isinstance(sizes, dict) and size not in sizes:
+        known = [str(name) for name in sizes]
+        near = nearest(size, known)
+        msg = f"profile {reference} has no size {size!r}"
+        raise UsageError(msg, hint=f"{f'did you mean {near}? ' if near else ''}sizes: {', '.join(known)}")
 
 
 def resolve(profile: Profile) -> dict[str, Any]:

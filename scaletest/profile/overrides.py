@@ -1,4 +1,4 @@
-"""``--set KEY=VALUE``: a parameter, or any place in the profile.
+"""``--set KEY=VALUE``: a parameter, or any place in the profile. ``--size NAME``: several of them, named in the profile.
 
     nodes=100                                     a parameter
     fleet.pools.gpu.nodes=100                     a list item by its name
@@ -24,24 +24,26 @@ from scaletest.profile.places import Path, dotted, nearest, show
 from scaletest.profile.structure import Shape, shape_at
 from scaletest.profile.yamlfile import parse_text, resolve_scalar
 
-__all__ = ["Overridden", "Override", "apply_overrides", "parse_override"]
+__all__ = ["Overridden", "Override", "apply_overrides", "parse_override", "size_overrides"]
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One ``--set``: the key and value as written, and the value read as YAML."""
+    """One ``--set``, or one value of a size: the key and value as written, and the value read as YAML."""
 
     key: str
     text: str
     value: Any
+    size: str | None = None
 
     def __str__(self) -> str:
-        return f"--set {self.key}={self.text}"
+        option = "--set" if self.size is None else f"--size {self.size}:"
+        return f"{option} {self.key}={self.text}"
 
     @property
     def is_quoted(self) -> bool:
-        """Whether the value was written in quotes or brackets, so that its type is meant."""
-        return _is_quoted(self.text)
+        """Whether the value was written in quotes or brackets, or in a file, so that its type is meant."""
+        return self.size is not None or _is_quoted(self.text)
 
 
 def _is_quoted(text: str) -> bool:
@@ -83,18 +85,41 @@ def parse_override(text: str) -> Override:
     return Override(key, value, document.data)
 
 
-def apply_overrides(data: Any, overrides: Sequence[str]) -> Overridden:
-    """Apply overrides in order, the last one winning, to a copy of a profile's values."""
+def size_overrides(data: Any, size: str) -> list[Override]:
+    """Return what a size of a profile's values stands for; none where the profile has no such size, or it is malformed."""
+    sizes = data.get("sizes") if isinstance(data, dict) else None
+    values = sizes.get(size) if isinstance(sizes, dict) else None
+    if not isinstance(values, dict):
+        return []
+    return [Override(str(key), _written(value), value, size) for key, value in values.items()]
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return show(value)
+
+
+def apply_overrides(data: Any, overrides: Sequence[str], sized: Sequence[Override] = ()) -> Overridden:
+    """Apply the values of a size, then overrides in order, the last one winning, to a copy of a profile's values."""
     result = Overridden(copy.deepcopy(data))
+    for override in sized:
+        _try_apply(result, override)
     for text in overrides:
         try:
             override = parse_override(text)
-            _apply(result, override)
         except ProfileError as error:
             result.problems.extend(_with_key(problem, text) for problem in error.problems)
-        except _Unusable as error:
-            result.problems.append(Problem(error.what, file=str(override), key=override.key, hint=error.hint))
+        else:
+            _try_apply(result, override)
     return result
+
+
+def _try_apply(result: Overridden, override: Override) -> None:
+    try:
+        _apply(result, override)
+    except _Unusable as error:
+        result.problems.append(Problem(error.what, file=str(override), key=override.key, hint=error.hint))
 
 
 def _with_key(problem: Problem, text: str) -> Problem:
@@ -106,6 +131,9 @@ def _with_key(problem: Problem, text: str) -> Problem:
 def _apply(result: Overridden, override: Override) -> None:
     if not isinstance(result.data, dict):
         return
+    if override.key.partition(".")[0] == "sizes":
+        what = "a size cannot be changed by a value"
+        raise _Unusable(what, "choose one by --size NAME, and change single values by --set KEY=VALUE")
     given = result.data.get("parameters")
     parameters = given if isinstance(given, dict) else {}
     name = override.key.removeprefix("parameters.")
@@ -192,8 +220,8 @@ def _item(part: str, path: Path, items: list[Any]) -> int:
 def _item_name(item: Any, path: Path) -> str | None:
     if not isinstance(item, dict):
         return None
-    # A step's `name` is the object that it asks for; steps are known by their label.
-    name = item.get("label" if path[-1] == "steps" else "name")
+    # The `name` of a step or request is the object that it asks for; they are known by their label.
+    name = item.get("label" if path[-1] in {"steps", "mix"} else "name")
     return name if isinstance(name, str) else None
 
 

@@ -70,11 +70,11 @@ def check_names(parameters: Mapping[str, Any]) -> list[Issue]:
 
 
 def substitute(data: Any, parameters: Mapping[str, Scalar]) -> Substitution:
-    """Put parameters into every text of a profile, its ``parameters`` aside."""
+    """Put parameters into every text of a profile, its ``parameters`` and ``sizes`` aside."""
     result = Substitution()
     if isinstance(data, dict):
         result.data = {
-            key: value if key == "parameters" else _walk(value, (key,), parameters, result)
+            key: value if key in {"parameters", "sizes"} else _walk(value, (key,), parameters, result)
             for key, value in data.items()
         }
     else:

@@ -74,8 +74,11 @@ def to_yaml_with_origins(resolved: Mapping[str, Any], provenance: Mapping[str, O
 
 def _escaped(value: Any, path: Path) -> Any:
     if isinstance(value, dict):
-        # The values of parameters hold no parameters: their braces stand for themselves.
-        return {key: item if path == ("parameters",) else _escaped(item, (*path, key)) for key, item in value.items()}
+        # The values of parameters and sizes are taken as they stand: so are their braces.
+        return {
+            key: item if path[:1] in {("parameters",), ("sizes",)} else _escaped(item, (*path, key))
+            for key, item in value.items()
+        }
     if isinstance(value, list):
         return [_escaped(item, (*path, index)) for index, item in enumerate(value)]
     return escape(value, path) if isinstance(value, str) else value

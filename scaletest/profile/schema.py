@@ -26,6 +26,7 @@ from scaletest.profile.forms import (
     Name,
     ObjectBytes,
     OnlyTrue,
+    PeriodS,
     PodBytes,
     PositiveDurationS,
     PositiveRatePerS,
@@ -34,31 +35,31 @@ from scaletest.profile.forms import (
     StepLabel,
     Version,
 )
-from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
 from scaletest.profile.model import Model
+from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
 
 __all__ = [
     "COMPONENTS",
     "Action",
     "AgentsSpec",
-    "BackoffSpec",
     "ArrivalsSpec",
+    "BackoffSpec",
     "ComponentName",
     "ControlPlaneSpec",
     "FleetSpec",
     "FlowSpec",
     "LimitSpec",
     "LocustfileSpec",
-    "ObjectiveSpec",
     "Model",
+    "ObjectiveSpec",
     "ObjectsSpec",
     "ObserveSpec",
     "Phase",
     "PoolSpec",
     "ProbeSpec",
     "Profile",
-    "ServicesSpec",
     "RequestSpec",
+    "ServicesSpec",
     "StepSpec",
     "Taint",
 ]
@@ -301,8 +302,8 @@ class FlowSpec(Model):
     """One class of API traffic with an identity."""
 
     agents: AgentsSpec | None = Field(None, description="Closed loop: one client per node.")
-    locustfile: LocustfileSpec | None = Field(None, description="Users of a locustfile.")
     arrivals: ArrivalsSpec | None = Field(None, description="Open loop: a mix of requests at a given rate.")
+    locustfile: LocustfileSpec | None = Field(None, description="Users of a locustfile.")
     identity: str = Field(
         "admin",
         description=(
@@ -311,8 +312,8 @@ class FlowSpec(Model):
         ),
     )
     steps: list[StepSpec] = Field(default_factory=list, description="What each agent does.")
-    on_error: BackoffSpec = Field(default_factory=BackoffSpec, description="Back-off after a failure.")
     mix: list[RequestSpec] = Field(default_factory=list, description="What arrives, by weight.")
+    on_error: BackoffSpec = Field(default_factory=BackoffSpec, description="Back-off after a failure.")
     limit: ClientLimitSpec | None = Field(None, description="Client-side rate limit of each agent.")
     daemon_set: str | None = Field(
         None,
@@ -347,7 +348,6 @@ class FlowSpec(Model):
             raise ValueError(msg)
         return self
 
-
     def _misfits(self) -> list[tuple[bool, str]]:
         kinds = [kind for kind in ("agents", "arrivals", "locustfile") if getattr(self, kind) is not None]
         of_agents = bool(self.steps) or self.limit is not None or self.on_error != BackoffSpec()
@@ -372,6 +372,11 @@ class FlowSpec(Model):
         """Names of the steps or requests; a locustfile's come from its code."""
         return [step.title for step in self.steps] + [request.title for request in self.mix]
 
+    @property
+    def unit(self) -> str:
+        """What ``target`` counts."""
+        return "agents" if self.agents is not None else "connections" if self.arrivals is not None else "users"
+
     def target(self, nodes: int) -> int:
         """Agents for a fleet of ``nodes``, connections, or a locustfile's users."""
         if self.agents is not None:
@@ -380,13 +385,14 @@ class FlowSpec(Model):
             return self.arrivals.connections
         return self.locustfile.users if self.locustfile is not None else 0
 
+
 class ProbeSpec(Model):
     """A small periodic measurement from the outside: exactly one of ``get``, ``nodeReadiness``."""
 
     get: str | None = Field(None, description="Resource or `/path` that operators ask for.")
     node_readiness: OnlyTrue | None = Field(None, description="Count Ready nodes (system:masters, table form).")
     namespace: KubeName | None = Field(None, description="Namespace of the resource.")
-    every_s: PositiveDurationS = Field(1.0, alias="every", description="Period.")
+    every_s: PeriodS = Field(1.0, alias="every", description="Period, at least 10 ms.")
     timeout_s: PositiveDurationS = Field(
         20.0, alias="timeout", description="No 2xx within this time is no good answer."
     )
@@ -473,8 +479,8 @@ class ObjectiveSpec(Model):
 class ObserveSpec(Model):
     """How often the control plane and the host are looked at."""
 
-    metrics_every_s: PositiveDurationS = Field(5.0, alias="metricsEvery", description="Period of /metrics scrapes.")
-    processes_every_s: PositiveDurationS = Field(1.0, alias="processesEvery", description="Period of process samples.")
+    metrics_every_s: PeriodS = Field(5.0, alias="metricsEvery", description="Period of /metrics scrapes.")
+    processes_every_s: PeriodS = Field(1.0, alias="processesEvery", description="Period of process samples.")
 
 
 class Profile(Model):
@@ -484,6 +490,13 @@ class Profile(Model):
     summary: str = Field(min_length=1, description="One or two sentences: what it shows.")
     parameters: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="Values that `--set NAME=VALUE` may change; used elsewhere as `{NAME}`."
+    )
+    sizes: dict[Name, dict[str, str | int | float | bool]] = Field(
+        default_factory=dict,
+        description=(
+            "Named sizes: for each, values by the keys that `--set` takes (`{quick: {nodes: 50}}`). `--size NAME` applies them, "
+            "and `--set` goes over them."
+        ),
     )
     control_plane: ControlPlaneSpec = Field(
         default_factory=ControlPlaneSpec, description="The control plane under test."

@@ -45,6 +45,7 @@ def build(run: LoadedRun) -> doc.Document:
         components=_components(state),
         apf=_apf(state),
         api_requests=dict(sorted(state.api_servers.requests(state.measured).items())),
+        api_requests_by_server=state.api_servers.requests_by_server(state.measured),
         metrics_gaps=_gaps(state),
         etcd=_etcd(state),
         host=_host(state),

@@ -315,6 +315,9 @@ class Document(Part):
     components: list[ComponentReport]
     apf: list[Apf]
     api_requests: dict[str, float] = Field(description="Requests that the API servers answered, by verb and code.")
+    api_requests_by_server: dict[str, float] = Field(
+        description="Requests that each API server answered, from the first look at its metrics on."
+    )
     metrics_gaps: dict[str, dict[str, int]] = Field(
         description="Scrapes of /metrics that failed, by target, then by outcome: timeout, refused, ..."
     )

@@ -339,6 +339,9 @@ def _servers(document: Document, _width: int) -> Iterator[Drawn]:
         answered = ", ".join(f"{_count(count)} {key}" for key, count in top if count)
         if answered:
             yield _line(f"API servers answered: {answered}")
+    if len(document.api_requests_by_server) > 1:
+        each = ", ".join(f"{server} {_count(count)}" for server, count in document.api_requests_by_server.items())
+        yield _line(f"each API server answered: {each}")
     if document.metrics_gaps:
         gaps = ", ".join(_gaps(target, outcomes) for target, outcomes in document.metrics_gaps.items())
         yield _line(f"scrapes failed: {gaps}", "yellow")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import os
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +14,14 @@ from typing import Any, Final
 
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries
-from scaletest.controlplane.cluster import ClusterRequest, KwokControlPlane, connect_cluster, copy_logs, start_cluster
+from scaletest.controlplane.cluster import (
+    API_SERVER,
+    ClusterRequest,
+    KwokControlPlane,
+    connect_cluster,
+    copy_logs,
+    start_cluster,
+)
 from scaletest.controlplane.host import read_host
 from scaletest.controlplane.identities import MASTERS
 from scaletest.controlplane.limits import default_limits, floor_bytes
@@ -36,6 +45,7 @@ from scaletest.profile.loading import LoadedProfile
 from scaletest.runner.acting import Acting, Scene
 from scaletest.runner.attempts import ActionLog
 from scaletest.runner.engines import Lost
+from scaletest.runner.priority import niceness_of, priority_text
 
 __all__ = ["LocalEngines", "LocalOptions"]
 
@@ -57,8 +67,13 @@ class LocalOptions:
 
     @property
     def own_cluster_name(self) -> str:
-        """Name of the cluster that is made for the run."""
-        return registry.safe_name(self.run_dir.absolute().name)
+        """Name of the cluster that is made for the run: that of its directory, and a mark of the whole path.
+
+        Variants of two matrices have directories of one name: ``nodes=50`` in each.
+        """
+        path = self.run_dir.absolute()
+        mark = hashlib.blake2s(os.fsencode(path), digest_size=3).hexdigest()
+        return registry.safe_name(path.name, ending=f"-{mark}")
 
 
 class LocalEngines:
@@ -112,6 +127,7 @@ class LocalEngines:
             self._watch(lost, observer.run_server(server, self._stop))
             self._watch(lost, run_probes(self._profile.probes, access, journal, self._stop))
 
+        self._facts["Priority"] = self._priority(driver, cluster)
         self._scene = Scene(self._profile, cluster, self._fleet, driver, self._access, watch_server, started=started)
 
     def facts(self) -> dict[str, Any]:
@@ -126,6 +142,7 @@ class LocalEngines:
             "limits": {name: limits.to_json() for name, limits in cluster.limits.items()},
             "facts": {
                 "Heartbeats": str(cluster.heartbeat),
+                **self._facts,
                 "Cluster": f"kept cluster {cluster.name}" if self._options.cluster else "made for this run",
                 **{f"Binaries {', '.join(names)}": text for text, names in _by_origin(origin)},
             },
@@ -135,7 +152,7 @@ class LocalEngines:
         """Start a flow for the fleet as it is now."""
         scene, spec = self._ready(), self._profile.flows[flow]
         nodes = scene.nodes()
-        target = spec.agents.total(len(nodes)) if spec.agents else spec.locustfile.users if spec.locustfile else 0
+        target = spec.target(len(nodes))
         await scene.begin_rollout(flow)
         await scene.driver.start_flow(
             FlowStart(
@@ -245,6 +262,16 @@ class LocalEngines:
     def _most_nodes(self) -> int:
         growth = sum(action.grow.by for phase in self._profile.phases for action in phase.do if action.grow)
         return self._profile.fleet.node_count + growth
+
+    def _priority(self, driver: LocustDriver, cluster: KwokControlPlane) -> str:
+        state = cluster.supervisor.state()
+        servers = [item for item in state.components.values() if item.name.startswith(API_SERVER)] if state else []
+        return priority_text(
+            driver=niceness_of([driver.process_id.pid]),
+            probes=niceness_of([os.getpid()]),
+            control_plane=niceness_of(item.process.pid for item in servers if item.process is not None),
+            cpu_by=servers[0].enforcement.cpu_by if servers else "none",
+        )
 
     def _ready(self) -> Scene:
         if self._scene is None:

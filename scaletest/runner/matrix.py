@@ -143,6 +143,7 @@ def make_matrix(
     overrides: Sequence[str],
     axes: Sequence[Axis],
     *,
+    size: str | None = None,
     repeat: int,
     host: Host,
     limits: Mapping[str, Mapping[str, Any]] | None = None,
@@ -157,12 +158,12 @@ def make_matrix(
         dict(zip((axis.key for axis in axes), values, strict=True))
         for values in itertools.product(*(axis.values for axis in axes))
     ]
-    plain = _load_all(reference, overrides, choices, [[] for _ in choices])
+    plain = _load_all(reference, overrides, choices, [[] for _ in choices], size)
     _refuse_same(choices, plain)
     if limits is None:
         limits = common_limits([loaded.profile for loaded in plain], host)
     flags = [limit_overrides(loaded.profile, limits) for loaded in plain]
-    limited = _load_all(reference, overrides, choices, flags)
+    limited = _load_all(reference, overrides, choices, flags, size)
     names = _unique([_name(axes, values) for values in choices])
     variants = [
         Variant(name, values, loaded, make_plan(loaded.profile, host))
@@ -202,14 +203,19 @@ def _refuse_too_many(axes: Sequence[Axis], repeat: int) -> None:
 
 
 def _load_all(
-    reference: str, overrides: Sequence[str], choices: Sequence[Mapping[str, str]], more: Sequence[Sequence[str]]
+    reference: str,
+    overrides: Sequence[str],
+    choices: Sequence[Mapping[str, str]],
+    more: Sequence[Sequence[str]],
+    size: str | None,
 ) -> list[LoadedProfile]:
     loaded: list[LoadedProfile] = []
     problems: dict[Problem, list[str]] = {}
     for values, flags in zip(choices, more, strict=True):
         chosen = {f"--set {key}={value}": (key, value) for key, value in values.items()}
         try:
-            loaded.append(load_profile(reference, [*overrides, *(f"{k}={v}" for k, v in values.items()), *flags]))
+            sets = [*overrides, *(f"{key}={value}" for key, value in values.items()), *flags]
+            loaded.append(load_profile(reference, sets, size=size))
         except ProfileError as error:
             for problem in error.problems:
                 key, value = chosen.get(problem.file or "", ("", ""))

@@ -35,6 +35,18 @@ def test_each_server_has_counters_of_its_own() -> None:
         metrics.add(apiserver(t, server="b", requests={"LIST 200": second}))
 
     assert metrics.requests(EVER) == {"LIST 200": 12}
+    assert metrics.requests_by_server(EVER) == {"a": 10, "b": 2}
+
+
+def test_requests_of_a_server_that_is_added_count_from_its_first_look_on() -> None:
+    metrics = ApiServerMetrics()
+    for t in range(4):
+        metrics.add(apiserver(float(t), server="a", requests={"LIST 200": 10 * t, "GET 429": t}))
+    for t_s, count in ((2.0, 3), (3.0, 8)):
+        metrics.add(apiserver(t_s, server="b", requests={"LIST 200": count}))
+
+    assert metrics.requests_by_server((0.0, 2.5)) == {"a": 22}
+    assert metrics.requests_by_server(EVER) == {"a": 33, "b": 5}
 
 
 def test_increases_belong_to_the_span_of_the_later_look() -> None:

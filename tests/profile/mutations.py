@@ -456,7 +456,9 @@ def _other_quantity(rng: Random, data: Values) -> None:
     form = shape.form or ""
     number = rng.choice([1, 2, 15, 17.25, 0.333, 59])
     if form.startswith("duration"):
-        put(data, path, f"{number}{rng.choice(['s', 'ms', 'm'])}")
+        unit = rng.choice(["s", "ms", "m"])
+        # A period is at least 10 ms.
+        put(data, path, f"{number + 10 if unit == 'ms' else number}{unit}")
     elif form.startswith("rate"):
         put(data, path, f"{number}/{rng.choice('smh')}")
     elif "limits" in path:

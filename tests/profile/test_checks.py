@@ -53,6 +53,38 @@ def no_nodes(**flow: Any) -> Change:
     return change
 
 
+def adds_servers(*actions: dict[str, Any], name: str = "kube-apiserver-2") -> Change:
+    def change(data: dict[str, Any]) -> None:
+        objective(f"component.{name}.memory < 2GiB")(data)
+        data["phases"][2]["do"] = [*data["phases"][2].get("do", []), *actions]
+
+    return change
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_objectives_may_be_about_api_servers_that_actions_add(number: int) -> None:
+    name = f"kube-apiserver-{number}"
+    added, lever = {"addApiServers": {"count": 2}}, {"lever": "add-api-servers"}
+
+    assert [] == found(adds_servers(added, name=name))
+    assert [] == found(adds_servers(lever, lever, name=name))
+    assert [] != found(adds_servers(name=name))
+    assert [] != found(adds_servers(added, name="kube-apiserver-4"))
+    assert [] != found(adds_servers(added, name="etcd-2"))
+    assert [] != found(adds_servers(added, name="kube-apiserver-1"))
+
+
+def test_an_api_server_that_nothing_adds_is_refused_with_those_that_there_are() -> None:
+    data = full_data()
+    adds_servers({"addApiServers": {"count": 1}}, name="kube-apiserver-3")(data)
+    profile = Profile.model_validate(substitute(data, data["parameters"]).data)
+
+    (issue,) = check_profile(profile, Path())
+
+    assert "there is no component 'kube-apiserver-3'" == issue.what
+    assert "kwok-controller, kube-apiserver-2" in (issue.hint or "")
+
+
 def test_a_profile_whose_parts_fit_has_no_issues() -> None:
     assert [] == found(lambda _: None)
 

@@ -156,3 +156,20 @@ def test_a_report_of_nothing_is_a_report(tmp_path: Path) -> None:
     text = render(build(load_run(write_run(tmp_path / "run", []))), width=80)
 
     assert "killed at 0.0 s before the first phase" in text
+
+
+def test_requests_are_told_by_server_once_there_are_several() -> None:
+    def scraped(*servers: str) -> list[Record]:
+        phase = [record("phase.start", 0.0, phase="a"), record("phase.end", 9.0, phase="a", reason="time")]
+        looks = [
+            record("metrics.apiserver", 1.0 + look, server=server, requests={"LIST 200": 1_000 * look * (number + 1)})
+            for look in (0, 1)
+            for number, server in enumerate(servers)
+        ]
+        return [*phase, *looks]
+
+    one, two = document(scraped("https://one")), document(scraped("https://one", "https://two"))
+
+    assert {"https://one": 1_000.0} == one.api_requests_by_server
+    assert "each API server answered" not in render(one, width=140)
+    assert "each API server answered: https://one 1,000, https://two 2,000" in render(two, width=140)

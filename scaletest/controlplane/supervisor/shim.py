@@ -37,12 +37,18 @@ cat /proc/$$/environ > {run}.env
 identify() {{ line=${{1##*) }}; set -- $line; echo "$$ ${{20}}" > {run}.pid; }}
 read -r stat < /proc/$$/stat
 identify "$stat"
-{env}exec {binary} "$@"
+{env}exec {nice}{binary} "$@"
 """
 
 
-def shim_script(*, binary: str, run_prefix: Path, procs_files: Sequence[Path], max_procs: int | None = None) -> str:
-    """Return the script. ``max_procs`` sets GOMAXPROCS, where the CPU cannot be limited otherwise."""
+def shim_script(
+    *, binary: str, run_prefix: Path, procs_files: Sequence[Path], max_procs: int | None = None, nicer_by: int = 0
+) -> str:
+    """Return the script.
+
+    ``max_procs`` sets GOMAXPROCS, where the CPU cannot be limited otherwise. ``nicer_by`` is added to the niceness: here and not from
+    outside, for ``setpriority`` changes one thread, and those that it has started before keep theirs.
+    """
     join = "\n".join(
         f"echo $$ > {shell_quote(str(path))} || {{ echo {shell_quote(f'scaletest: cannot join {path}')} >&2; exit 125; }}"
         for path in procs_files
@@ -52,6 +58,7 @@ def shim_script(*, binary: str, run_prefix: Path, procs_files: Sequence[Path], m
         join=join or ":",
         oom_score_adj=_OOM_SCORE_ADJ,
         run=shell_quote(str(run_prefix)),
+        nice=f"nice -n {nicer_by} " if nicer_by else "",
         env="" if max_procs is None else f'export GOMAXPROCS="${{GOMAXPROCS:-{max_procs}}}"\n',
     )
 

@@ -37,6 +37,7 @@ class Supervisor:
             plan.name, ProcessId.current(), owner=plan.owner, remove_paths=list(plan.remove_paths)
         )
         self._available_bytes = available_bytes
+        self._nicer_by = 0
         self._around = Surroundings(cluster_dir, self.recorder, Reaper(), None, self._save)
         self._components: list[Component] = []
         self._end = asyncio.Event()
@@ -47,7 +48,7 @@ class Supervisor:
     async def run(self, server: ControlServer) -> None:
         """Supervise until the cluster has ended."""
         die_of_bugs()
-        go_first()
+        self._nicer_by = go_first()
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self.ask_end, "signal")
@@ -184,6 +185,7 @@ class Supervisor:
             run_prefix=plans.run_dir(self.cluster_dir) / plan.name,
             procs_files=groups.procs_files(plan.name) if groups else (),
             max_procs=None if cores is None else math.ceil(cores),
+            nicer_by=self._nicer_by,
         )
         shim.write_shim(plans.shim_path(self.cluster_dir, plan.name), script)
 

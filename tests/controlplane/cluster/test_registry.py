@@ -224,9 +224,12 @@ def test_a_name_that_cannot_be_a_directory_of_ours_is_refused(name: str) -> None
         create(name)
 
 
-@given(st.text(max_size=200))
-def test_a_safe_name_can_name_a_cluster_whatever_it_was_made_from(text: str) -> None:
-    assert re.fullmatch(registry.NAME_PATTERN, registry.safe_name(text))
+@given(st.text(max_size=200), st.sampled_from(["", "-0a1b2c"]))
+def test_a_safe_name_can_name_a_cluster_whatever_it_was_made_from(text: str, ending: str) -> None:
+    name = registry.safe_name(text, ending=ending)
+
+    assert re.fullmatch(registry.NAME_PATTERN, name)
+    assert name.endswith(ending)
 
 
 def test_what_is_left_of_a_dead_cluster_is_ended_by_pid_and_start_time() -> None:

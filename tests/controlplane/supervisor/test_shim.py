@@ -30,6 +30,7 @@ def run(
         run_prefix=awkward / "c",
         procs_files=[awkward / "cgroup.procs"],
         max_procs=options.get("max_procs"),
+        nicer_by=options.get("nicer_by", 0),
     )
     shim.write_shim(awkward / "shim", script)
     return subprocess.run(
@@ -102,3 +103,15 @@ def test_a_pid_that_is_not_written_completely_is_not_read(tmp_path: Path) -> Non
     (tmp_path / "c.pid").write_text("12 3")
 
     assert shim.read_pid(tmp_path, "c") is None
+
+
+@pytest.mark.parametrize("nicer_by", [0, 3])
+def test_the_binary_is_nicer_in_the_same_process(awkward: Path, nicer_by: int) -> None:
+    done = run(awkward, "it's", nicer_by=nicer_by)
+
+    pid = int(done.stdout.split()[0])
+    niceness = int(done.stdout.splitlines()[-1].rpartition(") ")[2].split()[16])
+    assert niceness == min(19, os.getpriority(os.PRIO_PROCESS, 0) + nicer_by)
+    recorded = shim.read_pid(awkward, "c")
+    assert recorded is not None
+    assert recorded.pid == pid
