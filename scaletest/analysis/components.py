@@ -85,6 +85,8 @@ class ComponentExit:
     signal: int | None
     peak_rss_bytes: int | None
     cap_bytes: int | None
+    log_tail: str | None
+    """The last lines of its log, where the supervisor could read them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from scaletest.analysis.lockouts import (
     Observation,
     clip,
     intersect,
+    last_good_spell,
     latency_quantile,
     lockouts,
     longest_s,
@@ -41,7 +42,17 @@ from scaletest.analysis.series import EVER, Span, contains, sustained
 from scaletest.analysis.state import RunState
 from scaletest.profile.objectives import Objective, Subject
 
-__all__ = ["SUSTAINED_S", "Measured", "ObjectiveResult", "check", "holds", "lockouts_of", "measure"]
+__all__ = [
+    "GOOD_WITHIN_S",
+    "SUSTAINED_S",
+    "Measured",
+    "ObjectiveResult",
+    "check",
+    "good_spell_of",
+    "holds",
+    "lockouts_of",
+    "measure",
+]
 
 GOOD_WITHIN_S: Final = 1.0
 """A good answer within this time counts as recovered: the Kubernetes SLO for API calls about one object or one namespace."""
@@ -238,6 +249,25 @@ def lockouts_of(state: RunState, probe: str, identity: str, span: Span | None = 
     for spans in by_server[1:]:
         common = intersect(common, spans)
     return clip(common, span)
+
+
+def good_spell_of(
+    state: RunState, probe: str, identity: str, span: Span | None = None, *, answered_by_s: float = math.inf
+) -> Span | None:
+    """Return the last good spell of an identity at the API server where it is longest; None when it had none.
+
+    ``recovered`` is its length. Of the requests sent within a span; with ``answered_by_s`` as it was known at that time.
+    """
+    span = span or state.measured
+    spells = [
+        last_good_spell(
+            (item for item in observations if contains(span, item.sent_s) and item.answered_s <= answered_by_s),
+            GOOD_WITHIN_S,
+        )
+        for (of_identity, _), observations in state.probes.get(probe, {}).items()
+        if of_identity == identity
+    ]
+    return max((spell for spell in spells if spell), key=lambda spell: spell[1] - spell[0], default=None)
 
 
 def _component(state: RunState, subject: Subject, span: Span | None) -> Measured:

@@ -21,7 +21,17 @@ from typing import Final
 
 from scaletest.analysis.series import Span
 
-__all__ = ["UNFINISHED", "Observation", "clip", "intersect", "latency_quantile", "lockouts", "longest_s", "recovered_s"]
+__all__ = [
+    "UNFINISHED",
+    "Observation",
+    "clip",
+    "intersect",
+    "last_good_spell",
+    "latency_quantile",
+    "lockouts",
+    "longest_s",
+    "recovered_s",
+]
 
 UNFINISHED: Final = "unfinished"
 """Outcome of a request that the end of the run cut off: no answer yet, and not yet timed out."""
@@ -89,15 +99,22 @@ def longest_s(spans: Iterable[Span]) -> float:
     return max((end_s - start_s for start_s, end_s in spans), default=0.0)
 
 
-def recovered_s(observations: Iterable[Observation], within_s: float) -> float:
-    """Return how long, up to the latest answer, every answer was good and came within ``within_s``; 0 when the latest did not.
+def last_good_spell(observations: Iterable[Observation], within_s: float) -> Span | None:
+    """Return the spell, up to the latest answer, in which every answer was good and came within ``within_s``.
 
-    From the sending of the first such request to the answer of the last: requests under way prove nothing yet.
+    From the sending of the first such request to the answer of the last: requests under way prove nothing yet. None when the
+    latest answer was not such a one.
     """
     ended = (item for item in observations if not item.unfinished)
     latest_first = sorted(ended, key=lambda item: item.sent_s, reverse=True)
     good = list(takewhile(lambda item: item.ok and item.latency_s <= within_s, latest_first))
-    return good[0].answered_s - good[-1].sent_s if good else 0.0
+    return (good[-1].sent_s, good[0].answered_s) if good else None
+
+
+def recovered_s(observations: Iterable[Observation], within_s: float) -> float:
+    """Return how long the last good spell is; 0 when there is none."""
+    spell = last_good_spell(observations, within_s)
+    return spell[1] - spell[0] if spell else 0.0
 
 
 def latency_quantile(observations: Sequence[Observation], q: float) -> float:

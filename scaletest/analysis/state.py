@@ -334,6 +334,7 @@ def _component_exit(state: RunState, record: Record) -> None:
         _whole(record.get("signal")),
         _whole(record.get("peak_rss_bytes")),
         _whole(record.get("cap_bytes")),
+        _text(record.get("log_tail")),
     )
     _component(state, str(record["component"])).exits.append(ended)
 

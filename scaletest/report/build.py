@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from scaletest.analysis.evaluate import lockouts_of, measure
 from scaletest.analysis.flows import FlowSeries, StepTotals
+from scaletest.analysis.incident import analyse
+from scaletest.analysis.limiting import API_SERVER
 from scaletest.analysis.lockouts import latency_quantile, lockouts, longest_s
 from scaletest.analysis.series import EVER, Span, contains
 from scaletest.analysis.state import PhaseSpan, RunState
@@ -15,13 +17,12 @@ from scaletest.analysis.verdict import Verdict, format_measured
 from scaletest.core.histogram import Histogram
 from scaletest.profile.objectives import Subject
 from scaletest.report import document as doc
+from scaletest.report.incident import tell_incident
 from scaletest.report.rundir import LoadedRun
 from scaletest.report.story import tell
 from scaletest.report.timeline import timeline
 
-__all__ = ["API_SERVER", "build"]
-
-API_SERVER: Final = "kube-apiserver"
+__all__ = ["build"]
 
 _OWN_PROCESSES: Final = ("supervisor", "driver", "cli")
 
@@ -37,6 +38,7 @@ def build(run: LoadedRun) -> doc.Document:
         journal=_journal(run),
         phases=[_phase(state, phase) for phase in state.phases],
         story=tell(state),
+        incident=tell_incident(state, analyse(state, run.info.profile)),
         timeline=timeline(state),
         flows=[_flow(name, series, run.info.profile) for name, series in state.flows.items()],
         failures=[doc.Failure(**_fields(sample)) for sample in state.flow_samples],

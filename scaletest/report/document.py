@@ -23,7 +23,11 @@ __all__ = [
     "FlowReport",
     "GeneratorReport",
     "HostReport",
+    "IncidentLine",
+    "IncidentReport",
     "JournalReport",
+    "LeverReport",
+    "LimitReport",
     "Lockout",
     "NodesReport",
     "ObjectiveReport",
@@ -31,6 +35,7 @@ __all__ = [
     "ProbeReport",
     "RunReport",
     "ServerReport",
+    "SloReport",
     "StepReport",
     "StoryLine",
     "Timeline",
@@ -122,6 +127,73 @@ class StoryLine(Part):
     t_s: float
     level: Literal["info", "good", "warning", "bad"]
     text: str
+
+
+class IncidentLine(Part):
+    """A line of the one timeline of an incident: a milestone, or another event of the story."""
+
+    t_s: float
+    since_rollout_s: Number = Field(description="T+; null without a rollout.")
+    level: Literal["info", "good", "warning", "bad"]
+    milestone: str | None = Field(
+        description="rollout, started, slo_broken, slo_holds, lockout, killed, lease_lost, ended, not_ready, rollback, "
+        "rollback_failed, rollback_done, lever, first_answer, good_again or recovered; null for another event."
+    )
+    text: str
+
+
+class SloReport(Part):
+    """A condition of the profile's `slo`, over windows that trail by `window_s`."""
+
+    name: str
+    condition: str
+    broken_s: Number = Field(
+        description="End of the first window over which it did not hold; null when it always held."
+    )
+    holds_from_s: Number = Field(description="From when on it held to the end; null when it did not.")
+    measured: bool
+
+
+class LimitReport(Part):
+    """What one rule found of one resource."""
+
+    resource: Literal["memory", "cpu", "host_cpu", "apf", "etcd_fsync"]
+    subject: str
+    at_limit: bool
+    values: dict[str, float] = Field(description="Figures in base units; those that were measured.")
+
+
+class LeverReport(Part):
+    """A phase in which levers were pulled."""
+
+    phase: str
+    levers: list[str]
+    start_s: float
+    recovered: bool | None = Field(
+        description="Whether at its end all operators had been answered, each time within 1 s, for 10 s; null where none asked."
+    )
+    did: list[str] = Field(description="What its actions did, or why they could not.")
+    looked_at_from_s: float = Field(description="The limits are of the time from here to the end of the phase.")
+    limits: list[LimitReport] = Field(
+        description="Unless the operators recovered: what every rule found; the first at its limit is the limiting one."
+    )
+    said: str | None = Field(description="Why the lever did not help; null when it did.")
+
+
+class IncidentReport(Part):
+    """The run as an incident."""
+
+    flow: str | None = Field(description="The flow that was rolled out.")
+    rollout_s: Number
+    first_breach_s: Number = Field(description="When the first SLO was broken.")
+    recovered: bool | None = Field(description="Null where no SLO was broken and nobody locked out.")
+    recovered_s: Number = Field(
+        description="From when on every SLO held and every operator was answered within 1 s; null when not so at the end."
+    )
+    window_s: float = Field(description="Conditions of `slo` are evaluated over the time from so long before.")
+    timeline: list[IncidentLine]
+    slos: list[SloReport]
+    levers: list[LeverReport]
 
 
 class StepReport(Part):
@@ -307,6 +379,7 @@ class Document(Part):
     journal: JournalReport
     phases: list[PhaseReport]
     story: list[StoryLine]
+    incident: IncidentReport | None = Field(description="Null where nothing of an incident happened.")
     timeline: Timeline | None
     flows: list[FlowReport]
     failures: list[Failure]

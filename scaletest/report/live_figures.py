@@ -13,11 +13,11 @@ from typing import Final
 
 from scaletest.analysis.components import ComponentSeries, ProcessSeries
 from scaletest.analysis.flows import FlowInterval, StepTotals, is_good
+from scaletest.analysis.limiting import API_SERVER
 from scaletest.analysis.lockouts import Observation, latency_quantile, lockouts
 from scaletest.analysis.series import EVER
 from scaletest.analysis.state import NodeCount, RunState
 from scaletest.core.histogram import Histogram
-from scaletest.report.build import API_SERVER
 
 __all__ = [
     "OWN_PROCESSES",

@@ -14,10 +14,10 @@ from typing import Final
 
 from rich.text import Text
 
+from scaletest.analysis.limiting import API_SERVER
 from scaletest.core.units import format_bytes, format_count, format_duration
 from scaletest.profile.schema import Phase
 from scaletest.report import glyphs
-from scaletest.report.build import API_SERVER
 from scaletest.report.document import StoryLine
 from scaletest.report.live_figures import (
     OWN_PROCESSES,

@@ -9,12 +9,13 @@ from typing import Final
 
 from scaletest.analysis.components import ComponentSeries
 from scaletest.analysis.evaluate import lockouts_of, measure
+from scaletest.analysis.incident import analyse
+from scaletest.analysis.limiting import API_SERVER
 from scaletest.analysis.lockouts import longest_s
 from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import Verdict
 from scaletest.core.histogram import Histogram
 from scaletest.profile.objectives import Dimension, Subject
-from scaletest.report.build import API_SERVER
 from scaletest.report.matrix_document import Unit
 from scaletest.report.rundir import LoadedRun
 
@@ -62,7 +63,7 @@ def measures_of(run: LoadedRun) -> list[Measure]:
     """Return the measures of a run in the order of the table."""
     state = run.state
     return [
-        *_run(run), *_objectives(run.verdict), *_actions(state), *_flows(state), *_probes(state), *_system(state),
+        *_run(run), *_objectives(run.verdict), *_incident(run), *_actions(state), *_flows(state), *_probes(state), *_system(state),
     ]  # fmt: skip
 
 
@@ -86,6 +87,27 @@ def _objectives(verdict: Verdict) -> Iterator[Measure]:
         name = f"{name} …" if seen[name] == 1 else f"{name} … ({seen[name]})"
         unit = _UNITS[result.objective.subject.dimension]
         yield Measure("Objectives", name, unit, result.measured.value, result.holds, label=result.text)
+
+
+def _incident(run: LoadedRun) -> Iterator[Measure]:
+    """Yield when the first SLO was broken, and how long after a lever all was well, to the end."""
+    incident = analyse(run.state, run.info.profile)
+    measured = any(item.measured for item in incident.slos)
+    if measured and incident.rollout_s is not None:
+        broken_s = incident.first_breach_s
+        after_s = math.inf if broken_s is None else broken_s - incident.rollout_s
+        yield Measure("Incident", "SLO breach after rollout", "seconds", after_s, infinite="never")
+    for lever in incident.levers:
+        name, start_s = lever.phase.name, lever.phase.start_s
+        if lever.recovered is not None:
+            yield _since("to recovered", name, start_s, incident.identities_good_from_s)
+        if measured:
+            yield _since("to SLO", name, start_s, incident.slos_hold_from_s)
+
+
+def _since(what: str, phase: str, start_s: float, at_s: float | None) -> Measure:
+    value = math.inf if at_s is None else max(0.0, at_s - start_s)
+    return Measure("Incident", f"{phase} {what}", "seconds", value, infinite="never", zero="already")
 
 
 def _actions(state: RunState) -> Iterator[Measure]:

@@ -112,24 +112,56 @@ def _objectives(document: Document, _width: int) -> Iterator[Drawn]:
     yield table
 
 
-def _story(document: Document, _width: int) -> Iterator[Drawn]:
-    if not document.story:
+def _incident(document: Document, _width: int) -> Iterator[Drawn]:
+    """Draw the one timeline of an incident; it stands in the place of the story."""
+    incident = document.incident
+    if incident is None:
         return
-    yield _title("Story")
+    rollout = "" if incident.rollout_s is None else f"T+ since the rollout of {incident.flow} began"
+    yield _title("Incident", rollout)
+    yield _events(
+        (line.t_s, None if incident.rollout_s is None else _since(line.since_rollout_s or 0.0), line.level, line.text)
+        for line in incident.timeline
+    )
+    if incident.recovered is False:
+        broken = [item.name for item in incident.slos if item.measured and item.holds_from_s is None]
+        what = f"SLO {', '.join(broken)} does not hold" if broken else "operators are not answered within 1 s"
+        yield _line(f"not recovered at the end: {what}", "red")
+    for lever in incident.levers:
+        if lever.said:
+            yield _line(lever.said, "yellow")
+
+
+def _since(seconds: float) -> str:
+    return f"T{round(seconds):+d} s"
+
+
+def _story(document: Document, _width: int) -> Iterator[Drawn]:
+    if document.story and document.incident is None:
+        yield _title("Story")
+        yield _events((line.t_s, None, line.level, line.text) for line in document.story)
+
+
+def _events(told: Iterable[tuple[float, str | None, str, str]]) -> Table:
+    """Draw events: time, T+ where there was a rollout, level and text."""
+    lines = list(told)
     table = Table(box=None, pad_edge=False, padding=(0, 1), show_header=False)
     table.add_column(width=0)
     table.add_column(justify="right", no_wrap=True, style="dim")
+    timed = any(since is not None for _, since, _, _ in lines)
+    if timed:
+        table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
-    lines = document.story
     left_out = len(lines) - STORY_LINES
-    for index, line in enumerate(lines):
+    for index, (t_s, since, level, text) in enumerate(lines):
+        blank = ("", "", "") if timed else ("", "")
         if left_out > 0 and STORY_LINES // 2 <= index < STORY_LINES // 2 + left_out:
             if index == STORY_LINES // 2:
-                table.add_row("", "", Text(f"… {left_out:,} lines left out: --format json has all", "dim"))
+                table.add_row(*blank, Text(f"… {left_out:,} lines left out: --format json has all", "dim"))
             continue
-        style = "bold" if line.text.startswith("phase ") else _LEVEL_STYLES[line.level]
-        table.add_row("", f"{line.t_s:.1f} s", Text(line.text, style))
-    yield table
+        style = "bold" if text.startswith("phase ") else _LEVEL_STYLES[level]
+        table.add_row("", f"{t_s:.1f} s", *((since or "",) if timed else ()), Text(text, style))
+    return table
 
 
 def _phases(document: Document, width: int) -> Iterator[Drawn]:
@@ -401,5 +433,5 @@ def _footer(document: Document, _width: int) -> Iterator[Drawn]:
 
 
 SECTIONS: Final[tuple[Section, ...]] = (
-    _verdict, _objectives, _story, _phases, _timeline, _flows, _probes, _components, _servers, _machine, _validity, _footer,
+    _verdict, _objectives, _incident, _story, _phases, _timeline, _flows, _probes, _components, _servers, _machine, _validity, _footer,
 )  # fmt: skip

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal
 
 from scaletest.analysis.evaluate import lockouts_of
+from scaletest.analysis.incident import LEVER, ROLLBACK
 from scaletest.analysis.state import Event, RunState
 from scaletest.core.journal import Record
 from scaletest.core.units import format_bytes, format_count, format_duration
 from scaletest.report.document import StoryLine
 
-__all__ = ["first_line", "tell", "tell_event"]
+__all__ = ["first_line", "tell", "tell_event", "tell_others"]
 
 Level = Literal["info", "good", "warning", "bad"]
 Told = tuple[Level, str]
@@ -22,6 +23,27 @@ def tell(state: RunState) -> list[StoryLine]:
     """Return the lines of the story, in order of time."""
     lines = [*_events(state), *_rollouts(state), *_lockouts(state), *_not_ready(state)]
     return sorted(lines, key=lambda line: line.t_s)
+
+
+def tell_others(state: RunState) -> list[StoryLine]:
+    """Return the lines of the story that no milestone of an incident tells better: phases, other actions, warnings, the end.
+
+    What was told of the set-up is left out unless it went wrong, and so is the begin of an action whose end is told.
+    """
+    begin_s = state.measured[0]
+    ended = {str(event.fields.get("action")) for event in state.events if event.kind == "action.end"}
+    lines = []
+    for event in sorted(state.events, key=lambda item: item.t_s):
+        action = str(event.fields.get("action"))
+        if event.kind in _MILESTONES or (event.kind.startswith("action.") and action in {LEVER, ROLLBACK}):
+            continue
+        line = None if event.kind == "action.start" and action in ended else _line(state, event)
+        if line is not None and (event.t_s >= begin_s or line.level in {"warning", "bad"}):
+            lines.append(line)
+    return lines
+
+
+_MILESTONES: Final = frozenset({"component.start", "component.exit", "component.backoff", "flow.start", "driver.end"})
 
 
 def tell_event(record: Record) -> Told | None:
@@ -38,9 +60,14 @@ def tell_event(record: Record) -> Told | None:
 
 def _events(state: RunState) -> Iterator[StoryLine]:
     for event in sorted(state.events, key=lambda item: item.t_s):
-        told = tell_event(event.fields) if event.kind in _TELLERS else _phase(state, event)
-        if told is not None:
-            yield StoryLine(t_s=event.t_s, level=told[0], text=told[1])
+        line = _line(state, event)
+        if line is not None:
+            yield line
+
+
+def _line(state: RunState, event: Event) -> StoryLine | None:
+    told = tell_event(event.fields) if event.kind in _TELLERS else _phase(state, event)
+    return StoryLine(t_s=event.t_s, level=told[0], text=told[1]) if told is not None else None
 
 
 def _phase(state: RunState, event: Event) -> Told | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from scaletest.core.journal import JOURNAL_NAME, Record
 from scaletest.core.matrixdir import Axis, MatrixInfo, RunEntry, VariantEntry, write_matrix_info
+from scaletest.core.rundir import RunInfo
 from tests.analysis.journals import GIB, run_info, small_run, write_run
 
 
@@ -36,6 +37,7 @@ def write_matrix(
     *,
     key: str = "lever",
     more: Mapping[str, str] | None = None,
+    info: RunInfo | None = None,
     **fields: Any,
 ) -> Path:
     """Write a matrix of one axis: the runs of each value, None for one that was not begun."""
@@ -47,11 +49,11 @@ def write_matrix(
             name = f"{key}={value}" if repeat == 1 else f"{key}={value}-r{number}"
             entries.append(RunEntry(directory=name, variant=f"{key}={value}", repeat=number))
             if records is not None:
-                write_run(directory / name, records)
+                write_run(directory / name, records, info)
                 # Long enough ago not to be taken for a run that goes on.
                 os.utime(directory / name / JOURNAL_NAME, (0, 0))
     given = {key: "", **(more or {})}
-    info = MatrixInfo(
+    matrix = MatrixInfo(
         id="20261130T120000Z-smoke-matrix",
         reference="smoke",
         overrides=[],
@@ -64,5 +66,5 @@ def write_matrix(
         variants=[VariantEntry(name=f"{key}={value}", values={**given, key: value}, changes={}) for value in runs],
         runs=entries,
     )  # fmt: skip
-    write_matrix_info(directory, info.model_copy(update=fields))
+    write_matrix_info(directory, matrix.model_copy(update=fields))
     return directory

@@ -15,6 +15,7 @@ from scaletest.report.build import build
 from scaletest.report.json_report import SCHEMA_FILE, render_json, schema_text
 from scaletest.report.rundir import load_run
 from tests.analysis.journals import probe, record, small_run, write_run
+from tests.analysis.outages import outage
 
 SCHEMA: dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
 
@@ -37,6 +38,12 @@ def test_the_published_schema_is_that_of_the_models() -> None:
 
 def test_the_published_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("helps", [True, False])
+@pytest.mark.parametrize("count", [30, 300, 10_000])
+def test_the_report_of_an_outage_is_valid(tmp_path: Path, count: int, *, helps: bool) -> None:
+    jsonschema.validate(report(tmp_path, outage(helps=helps)[:count]), SCHEMA)
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 10, 30, 100, 200, 250, 10_000])

@@ -25,6 +25,7 @@ from scaletest.report.matrix_document import CellReport, MatrixDocument, RowRepo
 from scaletest.report.matrix_json import MATRIX_SCHEMA_FILE, matrix_schema_text, render_matrix_json
 from scaletest.report.matrix_table import render_matrix
 from tests.analysis.journals import hist, record, run_info, small_run, write_run
+from tests.analysis.outages import outage, outage_info
 from tests.report.matrices import calm_run, killed_run, write_matrix
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -229,6 +230,31 @@ def test_the_time_from_a_phase_to_the_first_good_answer_is_of_identities_locked_
     assert row(document, "lever to good answer", section).differs
     names = {item.measure for item in document.rows if item.section == section}
     assert "baseline to good answer" not in names
+
+
+def test_levers_are_compared_by_the_time_to_recovery_and_to_the_slo(tmp_path: Path) -> None:
+    runs = {"none": [outage(lever="none", helps=False)], "block-agents": [outage()], "calm": [calm_run()]}
+    document = built(tmp_path, runs, info=outage_info())
+
+    assert ["19.0 s", "19.0 s", "never"] == said(document, "SLO breach after rollout", "Incident")
+    assert ["never", "3.30 s", "–"] == said(document, "relief to recovered", "Incident")
+    # The last request that fails is sent at 89.3 s: the first window without one begins at 90 s.
+    assert ["never", "3.00 s", "–"] == said(document, "relief to SLO", "Incident")
+    assert row(document, "relief to recovered").differs
+
+
+def test_there_is_no_row_on_an_slo_that_no_profile_has(tmp_path: Path) -> None:
+    document = built(tmp_path, {"none": [small_run()], "apf": [calm_run()]})
+
+    assert "Incident" not in {item.section for item in document.rows}
+
+
+def test_who_needs_no_recovery_has_recovered_already(tmp_path: Path) -> None:
+    well = [item for item in outage() if not (item["kind"].startswith("probe") and not item["ok"])]
+    document = built(tmp_path, {"block-agents": [well]}, info=outage_info())
+
+    assert ["already"] == said(document, "relief to recovered")
+    assert ["already"] == said(document, "relief to SLO")
 
 
 def test_the_published_schema_is_that_of_the_models() -> None:
