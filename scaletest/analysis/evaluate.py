@@ -4,7 +4,8 @@ Every measure of ``scaletest.profile.objectives.MEASURES`` is defined here, over
 
 - ``flow``: quantiles are of good (2xx) answers; failures count in ``error_rate``. Without a step, all steps are merged.
   ``rate`` is requests per second of the time that the flow ran. ``started`` and ``connected`` are the latest values,
-  ``most_started`` is the largest.
+  ``most_started`` is the largest. Of arrivals, latency counts from when they were due, ``service_…`` from the send;
+  ``start_lag_p99``, ``dropped`` and ``achieved`` are about their pacer.
 - ``probe``: a failed observation is infinitely long in quantiles and ``max``; ``mean`` is of good answers. ``locked_out``
   is the longest time locked out, ``recovered`` how long every answer up to the latest was good and quick. Without an identity, the worst of all identities. With several API servers, the best
   server for each identity. ``ready`` and ``not_ready`` are the latest counts.
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scaletest.analysis.components import ComponentSeries
-from scaletest.analysis.flows import FlowSeries, StepTotals
+from scaletest.analysis.flows import ArrivalTotals, FlowSeries, StepTotals
 from scaletest.analysis.lockouts import (
     Observation,
     clip,
@@ -66,6 +67,7 @@ DRIVER: Final = "driver"
 _QUANTILES: Final = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
 
+_SERVICE_QUANTILES: Final = {f"service_{name}": _QUANTILES[name] for name in ("p50", "p95", "p99")}
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A value in base units (seconds, fraction, bytes, per second, count), and what it rests on."""
@@ -130,6 +132,8 @@ def _flow(state: RunState, subject: Subject, span: Span | None) -> Measured:
     totals = series.totals(span)
     step = totals.step(subject.step)
     if step is None:
+    if subject.measure in {"start_lag_p99", "dropped", "achieved"}:
+        return _arrivals(totals.arrivals, subject)
         if subject.step and totals.steps:
             return _never(f"no step {subject.step} in flow {subject.name}; {_known(list(totals.steps))}")
         return _never(f"flow {subject.name} did nothing in this time")
@@ -138,12 +142,29 @@ def _flow(state: RunState, subject: Subject, span: Span | None) -> Measured:
 
 def _step(step: StepTotals, covered_s: float, measure_name: str) -> Measured:
     requests, latency = step.requests, step.latency_us
+def _arrivals(arrivals: ArrivalTotals | None, subject: Subject) -> Measured:
+    if arrivals is None:
+        return _never(f"flow {subject.name} has no arrivals in this time")
+    match subject.measure:
+        case "start_lag_p99":
+            return _of(arrivals.lag_us.quantile(0.99) / 1e6, arrivals.lag_us.count, "nothing arrived in this time")
+        case "dropped":
+            return Measured(float(arrivals.dropped), arrivals.due)
+        case _:
+            return _of(arrivals.achieved, arrivals.due, "nothing was due in this time")
+
+
     if measure_name in _QUANTILES:
         return _of(latency.quantile(_QUANTILES[measure_name]) / 1e6, latency.count, "no good answer")
     if measure_name == "mean":
         return _of(latency.mean / 1e6, latency.count, "no good answer")
     values = {
         "requests": float(requests),
+    if measure_name in _SERVICE_QUANTILES:
+        service = step.service_us
+        return _of(
+            service.quantile(_SERVICE_QUANTILES[measure_name]) / 1e6, service.count, "no good answer of an arrival"
+        )
         "errors": float(step.failed),
         "error_rate": step.failed / requests if requests else math.nan,
         "rate": requests / covered_s if covered_s else math.nan,

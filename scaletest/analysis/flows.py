@@ -7,6 +7,7 @@ evaluated every second of a long phase stays cheap.
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any, Final
 from scaletest.analysis.series import EVER, Span, contains
 from scaletest.core.histogram import Histogram
 
-__all__ = ["FlowInterval", "FlowSeries", "StepTotals", "is_good"]
+__all__ = ["ArrivalTotals", "ArrivalsDelta", "FlowInterval", "FlowSeries", "StepTotals", "is_good"]
 
 _KEPT_SPANS: Final = 32
 """Spans whose totals are kept: the run, its phases, and a few more."""
@@ -66,11 +67,13 @@ class StepDelta:
     latency_us: PackedHistogram | None
     failed_us: PackedHistogram | None
     connect_us: PackedHistogram | None
+    service_us: PackedHistogram | None
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> StepDelta:
         """Read a step of a ``flow`` record. Raises what a malformed one makes Python raise."""
-        latency, failed, connect = (data.get(key) for key in ("latency_us", "failed_us", "connect_us"))
+        keys = ("latency_us", "failed_us", "connect_us", "service_us")
+        latency, failed, connect, service = (data.get(key) for key in keys)
         return cls(
             {str(outcome): int(count) for outcome, count in data["outcomes"].items()},
             int(data.get("bytes") or 0),
@@ -78,6 +81,39 @@ class StepDelta:
             PackedHistogram(latency) if latency is not None else None,
             PackedHistogram(failed) if failed is not None else None,
             PackedHistogram(connect) if connect is not None else None,
+            PackedHistogram(service) if service is not None else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalsDelta:
+    """What the pacer of an arrivals flow did in one interval."""
+
+    rate_per_s: float | None
+    """Arrivals asked for per second, at the end of the interval; None in a closed loop."""
+    due: int
+    sent: int
+    dropped: int
+    behind: int
+    """Arrivals that were due at the end of the interval and not begun."""
+    in_flight: int
+    waiting: int
+    """Arrivals in flight, at the end of the interval, that waited for a free connection."""
+    lag_us: PackedHistogram
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> ArrivalsDelta:
+        """Read the ``arrivals`` of a ``flow`` record. Raises what a malformed one makes Python raise."""
+        rate_per_s = data.get("rate_per_s")
+        return cls(
+            float(rate_per_s) if rate_per_s is not None else None,
+            int(data["due"]),
+            int(data["sent"]),
+            int(data["dropped"]),
+            int(data["behind"]),
+            int(data["in_flight"]),
+            int(data["waiting"]),
+            PackedHistogram(data["lag_us"]),
         )
 
 
@@ -94,6 +130,8 @@ class FlowInterval:
     exceptions: int
     """Exceptions of a locustfile that were no failed request."""
     steps: Mapping[str, StepDelta]
+    arrivals: ArrivalsDelta | None = None
+    """Of an arrivals flow."""
 
     @property
     def middle_s(self) -> float:
@@ -104,6 +142,7 @@ class FlowInterval:
     def parse(cls, record: Mapping[str, Any]) -> FlowInterval:
         """Read a ``flow`` record. Raises what a malformed one makes Python raise."""
         end_s, interval_s = float(record["t"]), float(record["interval_s"])
+        arrivals = record.get("arrivals")
         return cls(
             end_s - interval_s,
             end_s,
@@ -113,6 +152,7 @@ class FlowInterval:
             bool(record.get("blocked")),
             int(record.get("exceptions") or 0),
             {str(step): StepDelta.parse(delta) for step, delta in record["steps"].items()},
+            ArrivalsDelta.parse(arrivals) if arrivals is not None else None,
         )
 
 
@@ -129,6 +169,8 @@ class StepTotals:
     """All others."""
     connect_us: Histogram = field(default_factory=Histogram)
     """Connections made for the step: TCP and TLS."""
+    service_us: Histogram = field(default_factory=Histogram)
+    """Good answers of arrivals, from the send; empty for agents."""
 
     @property
     def requests(self) -> int:
@@ -157,6 +199,8 @@ class StepTotals:
             delta.failed_us.add_to(self.failed_us)
         if delta.connect_us is not None:
             delta.connect_us.add_to(self.connect_us)
+        if delta.service_us is not None:
+            delta.service_us.add_to(self.service_us)
 
     @classmethod
     def merged(cls, parts: list[StepTotals]) -> StepTotals:
@@ -172,7 +216,36 @@ class StepTotals:
             whole.latency_us.merge(part.latency_us)
             whole.failed_us.merge(part.failed_us)
             whole.connect_us.merge(part.connect_us)
+            whole.service_us.merge(part.service_us)
         return whole
+
+
+@dataclass(slots=True)
+class ArrivalTotals:
+    """What the pacer of an arrivals flow did over a span."""
+
+    due: int = 0
+    sent: int = 0
+    dropped: int = 0
+    behind: int = 0
+    """Arrivals that were due at the end of the span and not begun."""
+    most_in_flight: int = 0
+    lag_us: Histogram = field(default_factory=Histogram)
+
+    @property
+    def achieved(self) -> float:
+        """Share of the arrivals due that were begun, as far as they were not dropped; NaN where none was due."""
+        due = self.due + self.behind
+        return (self.due - self.dropped) / due if due else math.nan
+
+    def add(self, delta: ArrivalsDelta) -> None:
+        """Add the next interval."""
+        self.due += delta.due
+        self.sent += delta.sent
+        self.dropped += delta.dropped
+        self.behind = delta.behind
+        self.most_in_flight = max(self.most_in_flight, delta.in_flight)
+        delta.lag_us.add_to(self.lag_us)
 
 
 @dataclass(slots=True)
@@ -182,6 +255,8 @@ class FlowTotals:
     covered_s: float = 0.0
     """Time that the intervals cover: rates are per second of it."""
     steps: dict[str, StepTotals] = field(default_factory=dict)
+    arrivals: ArrivalTotals | None = None
+    """Of an arrivals flow."""
     taken: int = 0
     """Intervals looked at so far."""
 
@@ -215,6 +290,9 @@ class FlowSeries:
                 totals.covered_s += interval.end_s - interval.start_s
                 for step, delta in interval.steps.items():
                     totals.steps.setdefault(step, StepTotals()).add(delta)
+                if interval.arrivals is not None:
+                    totals.arrivals = totals.arrivals or ArrivalTotals()
+                    totals.arrivals.add(interval.arrivals)
         totals.taken = len(self.intervals)
         return totals
 

@@ -82,6 +82,12 @@ MEASURES: Final[dict[str, dict[str, Dimension]]] = {
         "started": Dimension.COUNT,
         "connected": Dimension.COUNT,
         "most_started": Dimension.COUNT,
+        "service_p50": Dimension.DURATION,
+        "service_p95": Dimension.DURATION,
+        "service_p99": Dimension.DURATION,
+        "start_lag_p99": Dimension.DURATION,
+        "dropped": Dimension.COUNT,
+        "achieved": Dimension.SHARE,
     },
     "probe": {
         **_QUANTILES,
@@ -116,14 +122,14 @@ MEASURES: Final[dict[str, dict[str, Dimension]]] = {
 
 MEANINGS: Final[dict[str, dict[str, str]]] = {
     "flow": {
-        "p50": "latency of 2xx answers, from the start of a request to the last byte of its body",
+        "p50": "latency of 2xx answers, from the start of a request (of arrivals: from when it was due) to the last byte of its body",
         "error_rate": "share of requests without a 2xx answer",
         "rate": "requests per second of the time that the flow ran",
         "requests": "requests that ended",
         "errors": "requests that ended without a 2xx answer",
         "bytes": "bytes of bodies received",
         "started": "agents started and not stopped since (latest)",
-        "connected": "agents that hold a connection (latest)",
+        "connected": "agents that hold a connection, or connections of arrivals (latest)",
         "most_started": "largest number of agents at one time",
     },
     "probe": {
@@ -131,6 +137,12 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "of good answers. Without an identity: of the worst one",
         "success_rate": "share of good answers, of the worst identity",
         "locked_out": "longest time between two good answers with none between them",
+        "service_p50": "arrivals only: time of 2xx answers from the send, without waiting for a connection",
+        "service_p95": "likewise",
+        "service_p99": "likewise",
+        "start_lag_p99": "arrivals only: how late the load driver began them",
+        "dropped": "arrivals only: those that came when `maxInFlight` were under way, and were not sent",
+        "achieved": "arrivals only: share of those due that were begun in time, dropped ones not among them",
         "recovered": "time, up to the latest answer, in which every answer was good and came within 1 s; 0 when the latest did "
         "not. Of the worst identity, each at its best API server",
         "observations": "requests sent",

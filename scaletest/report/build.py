@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from scaletest.analysis.evaluate import lockouts_of, measure
-from scaletest.analysis.flows import FlowSeries, StepTotals
+from scaletest.analysis.flows import ArrivalTotals, FlowInterval, FlowSeries, StepTotals
 from scaletest.analysis.incident import analyse
 from scaletest.analysis.limiting import API_SERVER
 from scaletest.analysis.lockouts import latency_quantile, lockouts, longest_s
@@ -164,6 +164,24 @@ def _flow(name: str, series: FlowSeries, profile: Mapping[str, Any]) -> doc.Flow
         connect_p99_s=_seconds(connect_us, 0.99),
         exceptions=sum(item.exceptions for item in series.intervals),
         steps=[_step(title, step, totals.covered_s) for title, step in totals.steps.items()],
+        arrivals=_arrivals(totals.arrivals, series.intervals[-1]) if totals.arrivals is not None else None,
+    )
+
+
+def _arrivals(totals: ArrivalTotals, last: FlowInterval) -> doc.ArrivalsReport:
+    lag = totals.lag_us
+    closed = last.arrivals is None or last.arrivals.rate_per_s is None
+    return doc.ArrivalsReport(
+        closed=closed,
+        due=totals.due,
+        sent=totals.sent,
+        dropped=totals.dropped,
+        most_in_flight=totals.most_in_flight,
+        in_flight_at_end=last.arrivals.in_flight if last.arrivals is not None else 0,
+        achieved=None if closed or math.isnan(totals.achieved) else totals.achieved,
+        start_lag_p50_s=_seconds(lag, 0.50),
+        start_lag_p99_s=_seconds(lag, 0.99),
+        start_lag_max_s=_seconds(lag, 1.0),
     )
 
 
@@ -184,6 +202,8 @@ def _step(title: str, step: StepTotals, active_s: float) -> doc.StepReport:
         max_s=_seconds(step.latency_us, 1.0),
         failed_p50_s=_seconds(step.failed_us, 0.50),
         failed_max_s=_seconds(step.failed_us, 1.0),
+        service_p50_s=_seconds(step.service_us, 0.50),
+        service_p99_s=_seconds(step.service_us, 0.99),
     )
 
 

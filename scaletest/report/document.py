@@ -197,7 +197,7 @@ class IncidentReport(Part):
 
 
 class StepReport(Part):
-    """One step of a flow over the run. Latencies are of good (2xx) answers."""
+    """One step of a flow over the run. Latencies are of good (2xx) answers; of arrivals, from when they were due."""
 
     step: str
     requests: int
@@ -214,10 +214,27 @@ class StepReport(Part):
     max_s: Number
     failed_p50_s: Number = Field(description="Median time until a failure.")
     failed_max_s: Number
+    service_p50_s: Number = Field(description="Of arrivals: from the send to the last byte of the body.")
+    service_p99_s: Number
+
+
+class ArrivalsReport(Part):
+    """What the pacer of an arrivals flow did over the run."""
+
+    closed: bool = Field(description="A closed loop: no schedule, each connection asks again when it was answered.")
+    due: int = Field(description="Arrivals whose time came.")
+    sent: int = Field(description="Of them, those that were sent and have ended.")
+    dropped: int = Field(description="Those that came when the most were in flight, and were not sent.")
+    most_in_flight: int = Field(description="Most in flight at the end of an interval.")
+    in_flight_at_end: int = Field(description="Those that had not ended when the flow was stopped.")
+    achieved: Number = Field(description="Share of those due that were begun.")
+    start_lag_p50_s: Number = Field(description="How late the pacer began them.")
+    start_lag_p99_s: Number
+    start_lag_max_s: Number
 
 
 class FlowReport(Part):
-    """A flow over the run."""
+    """A flow over the run. The target of arrivals is a number of connections."""
 
     flow: str
     identity: str | None
@@ -229,6 +246,7 @@ class FlowReport(Part):
     connect_p99_s: Number = Field(description="TCP and TLS.")
     exceptions: int = Field(description="Exceptions of a locustfile that were no failed request.")
     steps: list[StepReport]
+    arrivals: ArrivalsReport | None = Field(description="Of an arrivals flow.")
 
 
 class Lockout(Part):

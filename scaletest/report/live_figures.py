@@ -61,6 +61,8 @@ class FlowNow:
     bytes_per_s: float | None
     failed: Mapping[str, int]
     """Failed requests by outcome, most frequent first."""
+    asked_per_s: float | None = None
+    """Arrivals asked for per second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,7 @@ def flow_now(state: RunState, flow: str, now_s: float) -> FlowNow:
         p99_s=latency.quantile(0.99) / 1e6 if latency.count else None,
         bytes_per_s=whole.bytes / covered_s if covered_s > 0 else None,
         failed=dict(sorted(failed.items(), key=lambda item: -item[1])),
+        asked_per_s=latest.arrivals.rate_per_s if latest is not None and latest.arrivals is not None else None,
     )
 
 

@@ -90,7 +90,7 @@ class LiveState:
         self.trail.requests_per_s.append(sum(rates) if rates else None)
         self.trail.latency_p99_s.append(latency.quantile(0.99) / 1e6 if latency.count else None)
         for flow, item in fresh:
-            if flow not in self._rolled_out and 0 < item.target <= item.started:
+            if flow not in self._rolled_out and item.arrivals is None and 0 < item.target <= item.started:
                 self._rolled_out.add(flow)
                 self._tell(item.end_s, "good", f"flow {flow}: all {item.started:,} agents started")
 

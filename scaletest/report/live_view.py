@@ -154,6 +154,8 @@ def _flow(flow: FlowNow) -> Text:
     if flow.stopped:
         return Text(f"{name}{'stopped':>13}", "dim")
     agents = f"{flow.started:,}/{flow.target:,}" if flow.target else "starting"
+    if flow.asked_per_s is not None:
+        agents = f"{_count(flow.asked_per_s)}/s"
     failed = Text(f"{glyphs.share_text(flow.failed_share):>8}", "red" if (flow.failed_share or 0) >= 0.01 else "")
     connected = Text(" BLOCKED", "bold yellow") if flow.blocked else Text(f"{flow.connected:>8,}")
     return Text.assemble(

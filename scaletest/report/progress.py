@@ -91,7 +91,8 @@ class ProgressLines:
 
     def _note_flow(self, record: Record) -> None:
         flow = self._flows.setdefault(str(record["flow"]), _Flow())
-        flow.target, flow.started = int(record["target"]), int(record["started"])
+        if "arrivals" not in record:
+            flow.target, flow.started = int(record["target"]), int(record["started"])
         for step in record["steps"].values():
             for outcome, count in step["outcomes"].items():
                 self._requests += count
@@ -102,7 +103,8 @@ class ProgressLines:
         running = [flow for flow in self._flows.values() if not flow.stopped]
         if running:
             started, target = sum(flow.started for flow in running), sum(flow.target for flow in running)
-            parts.append(f"{started:,} of {target:,} agents,")
+            if target:
+                parts.append(f"{started:,} of {target:,} agents,")
             parts.append(f"{format_count(self._requests / (t_s - self._since_s))} req/s,")
             failed = self._failed / self._requests if self._requests else 0.0
             parts.append(f"{format_share(failed)} failed,")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from scaletest.core.units import format_count, format_duration
 from scaletest.report import glyphs
-from scaletest.report.document import Document, FlowReport, PhaseReport, ProbeReport, StepReport
+from scaletest.report.document import ArrivalsReport, Document, FlowReport, PhaseReport, ProbeReport, StepReport
 from scaletest.report.story import first_line
 
 __all__ = ["SECTIONS", "Drawn", "Section"]
@@ -226,8 +226,11 @@ def _flows(document: Document, width: int) -> Iterator[Drawn]:
     yield _title("Flows", "latencies are of good (2xx) answers")
     for flow in document.flows:
         identity = f" as {flow.identity}" if flow.identity else ""
-        agents = f"{flow.started:,} of {flow.target:,} agents started, {flow.connected:,} connected"
-        yield _line(f"{flow.flow}{identity}: {agents}, {format_duration(flow.active_s)}")
+        if flow.arrivals is not None:
+            yield from _arrivals(flow, flow.arrivals, identity)
+        else:
+            agents = f"{flow.started:,} of {flow.target:,} agents started, {flow.connected:,} connected"
+            yield _line(f"{flow.flow}{identity}: {agents}, {format_duration(flow.active_s)}")
         if flow.connections:
             yield _line(
                 f"{flow.connections:,} connections made, p99 {glyphs.duration_text(flow.connect_p99_s)} (TCP and TLS)",
@@ -240,6 +243,27 @@ def _flows(document: Document, width: int) -> Iterator[Drawn]:
             if step.failed:
                 yield _line(_failed(step), "yellow")
     yield from _samples(document)
+
+
+def _arrivals(flow: FlowReport, arrivals: ArrivalsReport, identity: str) -> Iterator[Drawn]:
+    """Say what was asked for and what was offered, and what the step table's latencies count from."""
+    length = f"{flow.connected:,} connections, {format_duration(flow.active_s)}"
+    if arrivals.closed:
+        yield _line(f"{flow.flow}{identity}: a closed loop on {length}")
+    else:
+        begun = arrivals.due - arrivals.dropped
+        share = glyphs.share_text(arrivals.achieved)
+        yield _line(f"{flow.flow}{identity}: {begun:,} of {arrivals.due:,} arrivals begun ({share}) on {length}")
+        lag = glyphs.duration_text(arrivals.start_lag_p99_s)
+        yield _line(f"begun {lag} late at p99; latency counts from when they were due", "dim")
+    if arrivals.dropped:
+        yield _line(f"{arrivals.dropped:,} dropped: {arrivals.most_in_flight:,} were in flight", "yellow")
+    if arrivals.in_flight_at_end:
+        yield _line(f"{arrivals.in_flight_at_end:,} had not ended when the flow was stopped", "yellow")
+    for step in flow.steps:
+        if step.service_p99_s is not None and not arrivals.closed:
+            p50, p99 = glyphs.duration_text(step.service_p50_s), glyphs.duration_text(step.service_p99_s)
+            yield _line(f"{step.step}: {p50} from the send, p99 {p99}", "dim")
 
 
 def _steps(flow: FlowReport, width: int) -> Table:

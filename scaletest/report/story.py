@@ -158,7 +158,10 @@ _TELLERS: Final[dict[str, Callable[[dict[str, Any]], Told | None]]] = {
         "good",
         f"{_count(fields.get('nodes'))} nodes Ready after {_duration(fields.get('seconds'))}",
     ),
-    "flow.start": lambda fields: ("info", f"flow {fields.get('flow')} starts: {_count(fields.get('target'))} agents"),
+    "flow.start": lambda fields: (
+        "info",
+        f"flow {fields.get('flow')} starts: {_count(fields.get('target'))} {fields.get('unit') or 'agents'}",
+    ),
     "flow.stop": lambda fields: ("info", f"flow {fields.get('flow')} stops"),
     "action.start": _action_start,
     "action.end": _action_end,
@@ -173,7 +176,8 @@ _TELLERS: Final[dict[str, Callable[[dict[str, Any]], Told | None]]] = {
 
 def _rollouts(state: RunState) -> Iterator[StoryLine]:
     for name, series in state.flows.items():
-        full = next((item for item in series.intervals if 0 < item.target <= item.started), None)
+        rollout = (item for item in series.intervals if item.arrivals is None)
+        full = next((item for item in rollout if 0 < item.target <= item.started), None)
         if full is not None:
             text = f"flow {name}: all {full.started:,} agents started"
             yield StoryLine(t_s=full.end_s, level="good", text=text)

@@ -228,7 +228,7 @@ def _descriptors(profile: Profile | None, machine: Machine) -> Check:
         nodes = profile.fleet.node_count
     wanted = 0
     for flow in profile.flows.values():
-        users = flow.agents.total(nodes) if flow.agents else flow.locustfile.users if flow.locustfile else 0
+        users = flow.target(nodes)
         per_user = connections_per_user(flow)
         wanted += users * per_user
         try:

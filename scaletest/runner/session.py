@@ -160,7 +160,7 @@ class _Session:
             for flow in phase.start:
                 target = await self.engines.start_flow(flow)
                 self.running.add(flow)
-                self.journal.append("flow.start", flow=flow, target=target)
+                self.journal.append("flow.start", flow=flow, target=target, unit=self.profile.flows[flow].unit)
             reason = await self._wait_for_end(phase, span)
         finally:
             try:
