@@ -65,9 +65,9 @@ DRIVER: Final = "driver"
 """Name of the load driver's process tree among the processes sampled."""
 
 _QUANTILES: Final = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
-
-
 _SERVICE_QUANTILES: Final = {f"service_{name}": _QUANTILES[name] for name in ("p50", "p95", "p99")}
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A value in base units (seconds, fraction, bytes, per second, count), and what it rests on."""
@@ -130,18 +130,16 @@ def _flow(state: RunState, subject: Subject, span: Span | None) -> Measured:
     if subject.measure in {"started", "connected", "most_started"}:
         return _flow_gauge(series, subject, span)
     totals = series.totals(span)
-    step = totals.step(subject.step)
-    if step is None:
     if subject.measure in {"start_lag_p99", "dropped", "achieved"}:
         return _arrivals(totals.arrivals, subject)
+    step = totals.step(subject.step)
+    if step is None:
         if subject.step and totals.steps:
             return _never(f"no step {subject.step} in flow {subject.name}; {_known(list(totals.steps))}")
         return _never(f"flow {subject.name} did nothing in this time")
     return _step(step, totals.covered_s, subject.measure)
 
 
-def _step(step: StepTotals, covered_s: float, measure_name: str) -> Measured:
-    requests, latency = step.requests, step.latency_us
 def _arrivals(arrivals: ArrivalTotals | None, subject: Subject) -> Measured:
     if arrivals is None:
         return _never(f"flow {subject.name} has no arrivals in this time")
@@ -154,17 +152,19 @@ def _arrivals(arrivals: ArrivalTotals | None, subject: Subject) -> Measured:
             return _of(arrivals.achieved, arrivals.due, "nothing was due in this time")
 
 
+def _step(step: StepTotals, covered_s: float, measure_name: str) -> Measured:
+    requests, latency = step.requests, step.latency_us
     if measure_name in _QUANTILES:
         return _of(latency.quantile(_QUANTILES[measure_name]) / 1e6, latency.count, "no good answer")
     if measure_name == "mean":
         return _of(latency.mean / 1e6, latency.count, "no good answer")
-    values = {
-        "requests": float(requests),
     if measure_name in _SERVICE_QUANTILES:
         service = step.service_us
         return _of(
             service.quantile(_SERVICE_QUANTILES[measure_name]) / 1e6, service.count, "no good answer of an arrival"
         )
+    values = {
+        "requests": float(requests),
         "errors": float(step.failed),
         "error_rate": step.failed / requests if requests else math.nan,
         "rate": requests / covered_s if covered_s else math.nan,

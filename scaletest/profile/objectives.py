@@ -131,18 +131,18 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "started": "agents started and not stopped since (latest)",
         "connected": "agents that hold a connection, or connections of arrivals (latest)",
         "most_started": "largest number of agents at one time",
-    },
-    "probe": {
-        "p50": "latency; an observation without a good answer (2xx within the time-out) is infinitely long, and `mean` is "
-        "of good answers. Without an identity: of the worst one",
-        "success_rate": "share of good answers, of the worst identity",
-        "locked_out": "longest time between two good answers with none between them",
         "service_p50": "arrivals only: time of 2xx answers from the send, without waiting for a connection",
         "service_p95": "likewise",
         "service_p99": "likewise",
         "start_lag_p99": "arrivals only: how late the load driver began them",
         "dropped": "arrivals only: those that came when `maxInFlight` were under way, and were not sent",
         "achieved": "arrivals only: share of those due that were begun in time, dropped ones not among them",
+    },
+    "probe": {
+        "p50": "latency; an observation without a good answer (2xx within the time-out) is infinitely long, and `mean` is "
+        "of good answers. Without an identity: of the worst one",
+        "success_rate": "share of good answers, of the worst identity",
+        "locked_out": "longest time between two good answers with none between them",
         "recovered": "time, up to the latest answer, in which every answer was good and came within 1 s; 0 when the latest did "
         "not. Of the worst identity, each at its best API server",
         "observations": "requests sent",
