@@ -14,6 +14,7 @@ Every measure of ``scaletest.profile.objectives.MEASURES`` is defined here, over
   resident set, ``unread_share`` the highest share of sockets with unread bytes that lasted 10 s.
 - ``host``: ``available_memory`` the least, ``cpu_idle`` the mean share.
 - ``apf``: ``rejected`` the sum, ``queued`` and ``seats`` (in use, of one server) the most.
+- ``search``: what the saturation search found; a span makes no difference.
 - ``etcd``: ``fsync_p99`` and ``commit_p99`` from its own histograms, ``db_size`` the largest.
 
 Without a span, the measured time counts: from the first phase to the end of the last. What was never measured is NaN, and meets
@@ -39,6 +40,7 @@ from scaletest.analysis.lockouts import (
     longest_s,
     recovered_s,
 )
+from scaletest.analysis.searchlog import StepKind
 from scaletest.analysis.series import EVER, Span, contains, sustained
 from scaletest.analysis.state import RunState
 from scaletest.profile.objectives import Objective, Subject
@@ -372,6 +374,25 @@ def _etcd(state: RunState, subject: Subject, span: Span | None) -> Measured:
     return _of(value, count, "etcd's metrics were read less than twice in this time")
 
 
+def _search(state: RunState, subject: Subject, _span: Span | None) -> Measured:
+    if state.search is None:
+        return _never("no search began in this run")
+    found, trials = state.search.conclusion, len(state.search.trials)
+    match subject.measure:
+        case "capacity":
+            return _of(_or_nan(found.holds), trials, f"no load held: {found.reason}")
+        case "fails_at":
+            return _of(_or_nan(found.fails), trials, f"no load failed: {found.reason}")
+        case "width":
+            return _of(found.width, trials, f"the interval has an open end: {found.reason}")
+    back = [step for step in state.search.of_kind(StepKind.BACK) if step.recovered_after_s is not None]
+    return _of(_or_nan(back[-1].recovered_after_s if back else None), len(back), "no recovery was seen")
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
 _SCOPES: Final[dict[str, Callable[[RunState, Subject, Span | None], Measured]]] = {
     "flow": _flow,
     "probe": _probe,
@@ -380,4 +401,5 @@ _SCOPES: Final[dict[str, Callable[[RunState, Subject, Span | None], Measured]]] 
     "host": _host,
     "apf": _apf,
     "etcd": _etcd,
+    "search": _search,
 }

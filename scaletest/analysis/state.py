@@ -25,6 +25,7 @@ from scaletest.analysis.components import (
 from scaletest.analysis.flows import FlowInterval, FlowSeries, PackedHistogram
 from scaletest.analysis.lockouts import Observation
 from scaletest.analysis.metrics import ApiServerMetrics, EtcdMetrics
+from scaletest.analysis.searchlog import SEARCH_KINDS, SearchLog, apply_search
 from scaletest.analysis.series import EVER, Span, contains
 from scaletest.core.histogram import Histogram
 from scaletest.core.journal import Record
@@ -144,6 +145,8 @@ class RunState:
     generator_process: ProcessSeries = field(default_factory=ProcessSeries)
     api_servers: ApiServerMetrics = field(default_factory=ApiServerMetrics)
     etcd: EtcdMetrics = field(default_factory=EtcdMetrics)
+    search: SearchLog | None = None
+    """The saturation search, where the profile has one and it began."""
     gaps: list[tuple[float, str, str]] = field(default_factory=list)
     """Scrapes of /metrics that failed: time, target and outcome."""
     events: list[Event] = field(default_factory=list)
@@ -339,6 +342,10 @@ def _component_exit(state: RunState, record: Record) -> None:
     _component(state, str(record["component"])).exits.append(ended)
 
 
+def _search(state: RunState, record: Record) -> None:
+    state.search = apply_search(state.search, record)
+
+
 def _driver(state: RunState, record: Record) -> None:
     t_s, share = float(record["t"]), record.get("unread_share")
     sample = GeneratorSample(
@@ -388,4 +395,5 @@ _HANDLERS: Final[dict[str, Callable[[RunState, Record], None]]] = {
     "component.start": _component_start,
     "component.exit": _component_exit,
     "driver": _driver,
+    **dict.fromkeys(SEARCH_KINDS, _search),
 }

@@ -2,6 +2,9 @@
 
 Every check has a limit with a reason, what was measured, and a remedy. A *bad* check makes the run invalid; a *warning* is
 only said in the report.
+
+The steps of a saturation search are checked one by one: a step whose load the generator could not make does not count, and the run is
+invalid only when that kept the search from its end.
 """
 
 from __future__ import annotations
@@ -9,17 +12,19 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from scaletest.analysis.evaluate import SUSTAINED_S
-from scaletest.analysis.flows import FlowInterval
+from scaletest.analysis.flows import ArrivalTotals, FlowInterval
+from scaletest.analysis.search import Reason
+from scaletest.analysis.searchlog import SearchLog, StepKind
 from scaletest.analysis.series import Span, contains, sustained
 from scaletest.analysis.state import RunState
 from scaletest.core.units import format_duration, format_share, parse_rate_per_s
 
-__all__ = ["Check", "Grade", "check_validity"]
+__all__ = ["Check", "Grade", "check_step", "check_validity"]
 
 LAG_P99_LIMIT_S: Final = 0.100
 """A late event loop adds its lag to every latency it measures. 100 ms is a tenth of the tightest Kubernetes SLO for API calls
@@ -53,6 +58,12 @@ BEHIND_LIMIT_S: Final = 5.0
 BEHIND_LIMIT_SHARE: Final = 0.10
 """Agents may start this late, in seconds and as a share of the time the rollout has taken."""
 
+START_LAG_P99_LIMIT_S: Final = 0.010
+"""Arrivals that begin later than this are no longer the process that was asked for: at the 500/s of a usual search, five gaps."""
+
+BEGUN_LIMIT_SHARE: Final = 0.995
+"""Share of the arrivals due that must have been begun: what is missing is load that was asked for and not offered."""
+
 _SHORTEST_PHASE_S: Final = 5.0
 _ASKED: Final = "asked"
 
@@ -78,10 +89,49 @@ class Check:
 
 def check_validity(state: RunState, profile: Mapping[str, Any], *, broken_lines: int = 0) -> list[Check]:
     """Return all checks that apply to a run; ``profile`` is that of ``run.json``."""
-    checks = [_journal(state, broken_lines), *_steal(state), *_others(state), *_probers(state)]
+    searched_s = math.inf if state.search is None else state.search.start_s
+    span = (state.measured[0], min(state.measured[1], searched_s))
+    # Skipped requests have no time: those of a search are not told from the others.
+    skips = state.probe_skips.total() if state.search is None else 0
+    checks = [
+        _journal(state, broken_lines),
+        *_steal(state, state.measured),
+        *_others(state),
+        *_probers(state, (-math.inf, searched_s), skips),
+    ]
     if state.flows or state.flow_starts_s:
-        checks += [*_alive(state), *_lag(state), *_cpu(state), *_unread(state), *_rollouts(state, profile)]
+        checks += [*_alive(state, searched_s), *_lag(state, _spans(state, span)), *_cpu(state, span)]
+        checks += [*_unread(state, span), *_rollouts(state, profile, searched_s)]
+        checks += _arrivals(state, _spans(state, span), lambda flow: _has_objective(profile, f"flow.{flow}.dropped"))
+    if state.search is not None:
+        checks.append(_search(state.search))
     return checks
+
+
+def check_step(state: RunState, span: Span) -> list[Check]:
+    """Return the checks of the generator and the host over a step of a search."""
+    return [
+        *_steal(state, span),
+        *_probers(state, span),
+        *_lag(state, [("the step", span)]),
+        *_cpu(state, span),
+        *_unread(state, span),
+        # Arrivals that were dropped waited for the server: the step's objectives judge that.
+        *_arrivals(state, [("the step", span)], lambda _flow: True),
+    ]
+
+
+def _search(log: SearchLog) -> Check:
+    steps = log.of_kind(StepKind.SEARCH)
+    uncounted = [step for step in steps if not step.counted]
+    if not uncounted:
+        return Check("search", Grade.GOOD, f"all {len(steps)} steps of the search count")
+    loads = ", ".join(dict.fromkeys(step.load for step in uncounted))
+    said = f"{len(uncounted)} of {len(steps)} steps do not count ({log.parameter} {loads}): {uncounted[-1].reason}"
+    if log.conclusion.reason is not Reason.GENERATOR_LIMIT:
+        return Check("search", Grade.WARNING, said)
+    remedy = "The generator is the limit of this search: more cores for it, or a smaller control plane."
+    return Check("search", Grade.BAD, said, remedy)
 
 
 def _graded(name: str, *, bad: bool, said: str, remedy: str) -> Check:
@@ -102,8 +152,8 @@ def _journal(state: RunState, broken_lines: int) -> Check:
     return Check("journal", grade, f"{said} of {state.records + broken_lines:,} records", remedy)
 
 
-def _steal(state: RunState) -> Iterator[Check]:
-    share = state.host.cpu_share(state.measured, "steal")
+def _steal(state: RunState, span: Span) -> Iterator[Check]:
+    share = state.host.cpu_share(span, "steal")
     if not math.isnan(share):
         grade = Grade.BAD if share > STEAL_LIMIT_SHARE else Grade.WARNING if share > STEAL_WARNING_SHARE else Grade.GOOD
         remedy = "Run on a machine that does not share its cores." if grade is not Grade.GOOD else None
@@ -128,13 +178,16 @@ def _others(state: RunState) -> Iterator[Check]:
     yield Check("other processes", Grade.WARNING, f"{said}, {idle} was idle", remedy)
 
 
-def _probers(state: RunState) -> Iterator[Check]:
+def _probers(state: RunState, span: Span, skips: int = 0) -> Iterator[Check]:
     late_s = sorted(
-        item.late_s for series in state.probes.values() for observations in series.values() for item in observations
+        item.late_s
+        for series in state.probes.values()
+        for observations in series.values()
+        for item in observations
+        if contains(span, item.sent_s)
     )
     if not late_s:
         return
-    skips = state.probe_skips.total()
     skipped = skips / (skips + len(late_s))
     p99_s = late_s[max(1, math.ceil(0.99 * len(late_s))) - 1]
     said = f"requests sent {format_duration(p99_s)} late at p99 (limit {format_duration(LAG_P99_LIMIT_S)})"
@@ -144,14 +197,14 @@ def _probers(state: RunState) -> Iterator[Check]:
     yield _graded("probes", bad=bad, said=said, remedy="Leave scaletest itself more CPU: lower the components' quotas.")
 
 
-def _alive(state: RunState) -> Iterator[Check]:
+def _alive(state: RunState, until_s: float) -> Iterator[Check]:
     ends = [event for event in state.events if event.kind == "driver.end"]
     died = next((event for event in ends if event.fields.get("reason") != _ASKED), None)
     if died is not None:
         said = f"the load driver ended at {died.t_s:.1f} s: {died.fields.get('reason')}"
         yield Check("driver", Grade.BAD, said, "Something else ended it: run again.")
         return
-    silence_s, at_s = _longest_silence(state)
+    silence_s, at_s = _longest_silence(state, until_s)
     said = f"longest silence {format_duration(silence_s)} (limit {format_duration(SILENCE_LIMIT_S)})"
     bad = silence_s > SILENCE_LIMIT_S
     said = f"the load driver said nothing for {format_duration(silence_s)} from {at_s:.1f} s on" if bad else said
@@ -159,27 +212,28 @@ def _alive(state: RunState) -> Iterator[Check]:
     yield _graded("driver", bad=bad, said=said, remedy=remedy)
 
 
-def _longest_silence(state: RunState) -> tuple[float, float]:
-    """Return the longest time without a ``driver`` record while a flow ran, and when it began."""
+def _longest_silence(state: RunState, until_s: float) -> tuple[float, float]:
+    """Return the longest time without a ``driver`` record while a flow ran, up to a time, and when it began."""
     start_s = min([*state.flow_starts_s.values(), *(flow.intervals[0].start_s for flow in state.flows.values())])
     running = state.flow_starts_s.keys() - state.flow_stops_s.keys()
     stop_s = state.end_s if running or not state.flow_stops_s else max(state.flow_stops_s.values())
+    stop_s = min(stop_s, until_s)
     times = sorted(item.t_s for item in state.generator if start_s < item.t_s < stop_s)
     edges = [start_s, *times, max(stop_s, start_s)]
     return max((later - earlier, earlier) for earlier, later in itertools.pairwise(edges))
 
 
-def _spans(state: RunState) -> Iterator[tuple[str, Span]]:
-    yield "the run", state.measured
+def _spans(state: RunState, span: Span) -> Iterator[tuple[str, Span]]:
+    yield "the run", span
     for phase in state.phases:
         end_s = state.end_s if phase.end_s is None else phase.end_s
-        if end_s - phase.start_s >= _SHORTEST_PHASE_S:
+        if end_s <= span[1] and end_s - phase.start_s >= _SHORTEST_PHASE_S:
             yield f"phase {phase.name}", phase.span
 
 
-def _lag(state: RunState) -> Iterator[Check]:
+def _lag(state: RunState, spans: Iterable[tuple[str, Span]]) -> Iterator[Check]:
     # A stall of a few seconds hides in a long run: each phase is looked at by itself.
-    lags = [(state.lag_us(span).quantile(0.99) / 1e6, where) for where, span in _spans(state)]
+    lags = [(state.lag_us(span).quantile(0.99) / 1e6, where) for where, span in spans]
     lags = [item for item in lags if not math.isnan(item[0])]
     if lags:
         worst_s, where = max(lags, key=lambda item: item[0])
@@ -188,10 +242,8 @@ def _lag(state: RunState) -> Iterator[Check]:
         yield _graded("event-loop lag", bad=worst_s > LAG_P99_LIMIT_S, said=said, remedy=remedy)
 
 
-def _cpu(state: RunState) -> Iterator[Check]:
-    samples = [
-        (item.end_s, item.cores) for item in state.generator_process.within(state.measured) if item.end_s > item.start_s
-    ]
+def _cpu(state: RunState, span: Span) -> Iterator[Check]:
+    samples = [(item.end_s, item.cores) for item in state.generator_process.within(span) if item.end_s > item.start_s]
     level = sustained(samples, SUSTAINED_S)
     if not math.isnan(level):
         said = f"{level:.2f} cores for {SUSTAINED_S:g} s (limit {CPU_LIMIT_CORES:.2f} of one)"
@@ -199,11 +251,11 @@ def _cpu(state: RunState) -> Iterator[Check]:
         yield _graded("driver CPU", bad=level >= CPU_LIMIT_CORES, said=said, remedy=remedy)
 
 
-def _unread(state: RunState) -> Iterator[Check]:
+def _unread(state: RunState, span: Span) -> Iterator[Check]:
     shares = [
         (item.t_s, item.unread_share)
         for item in state.generator
-        if item.unread_share is not None and contains(state.measured, item.t_s)
+        if item.unread_share is not None and contains(span, item.t_s)
     ]
     level = sustained(shares, SUSTAINED_S)
     if not math.isnan(level):
@@ -213,13 +265,15 @@ def _unread(state: RunState) -> Iterator[Check]:
         yield _graded("unread answers", bad=level > UNREAD_LIMIT_SHARE, said=said, remedy=remedy)
 
 
-def _rollouts(state: RunState, profile: Mapping[str, Any]) -> Iterator[Check]:
+def _rollouts(state: RunState, profile: Mapping[str, Any], until_s: float) -> Iterator[Check]:
     for name, series in sorted(state.flows.items()):
         rate_per_s = _rollout_per_s(profile, name)
         start_s = state.flow_starts_s.get(name)
         if rate_per_s is None or start_s is None:
             continue
-        behind_s, at = _furthest_behind(series.intervals, start_s, rate_per_s)
+        behind_s, at = _furthest_behind(
+            [item for item in series.intervals if item.end_s <= until_s], start_s, rate_per_s
+        )
         if at is None:
             yield Check(f"rollout of {name}", Grade.GOOD, f"{rate_per_s:g} agents/s, as asked")
             continue
@@ -249,6 +303,54 @@ def _furthest_behind(
         if late and behind_s > max(BEHIND_LIMIT_S, BEHIND_LIMIT_SHARE * elapsed_s, worst_s):
             worst_s, worst = behind_s, item
     return worst_s, worst
+
+
+def _arrivals(
+    state: RunState, spans: Iterable[tuple[str, Span]], drops_are_judged: Callable[[str], bool]
+) -> Iterator[Check]:
+    spans = list(spans)
+    for name, series in sorted(state.flows.items()):
+        if not any(item.arrivals is not None and item.arrivals.rate_per_s is not None for item in series.intervals):
+            continue
+        totals = [(where, item) for where, span in spans if (item := series.totals(span).arrivals) is not None]
+        judged = [item for item in totals if item[1].due + item[1].behind]
+        if judged:
+            yield _start_lag(name, judged)
+            yield _begun(name, judged, drops_are_judged=drops_are_judged(name))
+
+
+def _start_lag(name: str, spans: list[tuple[str, ArrivalTotals]]) -> Check:
+    lags = [(totals.lag_us.quantile(0.99) / 1e6, where) for where, totals in spans if totals.lag_us.count]
+    worst_s, where = max(lags, default=(math.inf, "the run"), key=lambda item: item[0])
+    limit = format_duration(START_LAG_P99_LIMIT_S)
+    said = f"arrivals begun {format_duration(worst_s)} late at p99 in {where} (limit {limit})"
+    remedy = "A lower rate, or more cores for the load driver: it could not keep to the schedule."
+    return _graded(f"start lag of {name}", bad=worst_s > START_LAG_P99_LIMIT_S, said=said, remedy=remedy)
+
+
+def _begun(name: str, spans: list[tuple[str, ArrivalTotals]], *, drops_are_judged: bool) -> Check:
+    where, worst = min(spans, key=lambda item: item[1].achieved)
+    due = worst.due + worst.behind
+    said = (
+        f"{format_share(worst.achieved)} of {due:,} arrivals begun in {where} (limit {format_share(BEGUN_LIMIT_SHARE)})"
+    )
+    short = worst.achieved < BEGUN_LIMIT_SHARE
+    if not worst.dropped:
+        remedy = "A lower rate, or more cores for the load driver."
+        return _graded(f"arrivals of {name}", bad=short, said=said, remedy=remedy)
+    said += f", {worst.dropped:,} dropped with {worst.most_in_flight:,} in flight"
+    if short and drops_are_judged:
+        return Check(f"arrivals of {name}", Grade.WARNING, f"{said}: an objective of the profile judges that")
+    remedy = (
+        f"A higher maxInFlight or a lower rate; or write what may be dropped as an objective (flow.{name}.dropped)."
+    )
+    return _graded(f"arrivals of {name}", bad=short, said=said, remedy=remedy)
+
+
+def _has_objective(profile: Mapping[str, Any], subject: str) -> bool:
+    objectives = profile.get("objectives")
+    texts = [item.get("check") if isinstance(item, Mapping) else item for item in objectives or ()]
+    return any(isinstance(text, str) and text.replace(" ", "").startswith(subject) for text in texts)
 
 
 def _rollout_per_s(profile: Mapping[str, Any], flow: str) -> float | None:

@@ -16,6 +16,7 @@ from scaletest.profile.levers import agent_flows, component_names, pool_sizes, r
 from scaletest.profile.objectives import Subject, parse_objective
 from scaletest.profile.places import Issue, Path, nearest
 from scaletest.profile.schema import FlowSpec, Phase, Profile
+from scaletest.profile.search_checks import check_search
 
 __all__ = ["check_profile"]
 
@@ -169,6 +170,10 @@ def _subjects_exist(profile: Profile) -> Iterator[Issue]:
         *((("phases", index, "until"), phase.until) for index, phase in enumerate(profile.phases) if phase.until),
         *((("slo", name), text) for name, text in profile.slo.items()),
         *((("objectives", index, "check"), objective.check) for index, objective in enumerate(profile.objectives)),
+        *(
+            (("search", "holds", index), text)
+            for index, text in enumerate(profile.search.holds if profile.search else [])
+        ),
     ]
     for path, text in places:
         issue = _subject_issue(profile, path, parse_objective(text).subject)
@@ -185,6 +190,9 @@ def _subject_issue(profile: Profile, path: Path, subject: Subject) -> Issue | No
             return _probe_subject_issue(profile, path, subject, name)
         case "component" if name not in (names := component_names(profile)):
             return _no_component(path, name, names)
+        case "search" if profile.search is None or path[0] != "objectives":
+            what = "the profile has no search" if profile.search is None else "a search is measured when it is over"
+            return Issue(path, what, "search.MEASURE goes with objectives")
     return None
 
 
@@ -292,4 +300,5 @@ _CHECKS: Final[tuple[Callable[[Profile], Iterator[Issue]], ...]] = (
     _conditions_can_come,
     _delays_are_within,
     _waits_are_within,
+    check_search,
 )

@@ -18,7 +18,9 @@ from scaletest.profile.checks import check_profile
 from scaletest.profile.overrides import Overridden, Override, apply_overrides, size_overrides
 from scaletest.profile.parameters import Scalar, Substitution, check_names, substitute
 from scaletest.profile.places import Issue, Path, dotted, leaves, nearest
-from scaletest.profile.schema import Profile
+from scaletest.profile.schema import Profile, SearchSpec
+from scaletest.profile.search import parse_load
+from scaletest.profile.search_checks import check_steps
 from scaletest.profile.validation import validate
 from scaletest.profile.yamlfile import Document, parse_text, read_text
 
@@ -57,11 +59,31 @@ class LoadedProfile:
     provenance: dict[str, Origin]
     parameters: dict[str, Scalar]
     warnings: list[Problem] = field(default_factory=list)
+    unfilled: Any = field(default=None, repr=False, compare=False)
+    """The profile's values, overrides applied, before parameters were put in."""
 
     @property
     def directory(self) -> FilePath:
         """The directory to which file names in the profile are relative."""
         return self.path.absolute().parent
+
+    def at(self, parameter: str, value: Scalar) -> Profile:
+        """Return the profile with another value of a parameter. Raises ProfileError when such a profile cannot be."""
+        parameters = {**self.parameters, parameter: value}
+        profile, issues = _validated_at(self.unfilled, parameters)
+        if profile is None or issues:
+            raise ProfileError(
+                [
+                    Problem(
+                        issue.what,
+                        file=f"{self.path} with {parameter} = {value}",
+                        key=dotted(issue.path),
+                        hint=issue.hint,
+                    )
+                    for issue in issues
+                ]
+            )
+        return profile
 
 
 def load_profile(reference: str, overrides: Sequence[str] = (), *, size: str | None = None) -> LoadedProfile:
@@ -118,13 +140,31 @@ class _Loading:
         problems += self._idle_overrides()
         if profile is not None and not problems:
             problems = [self._problem(issue) for issue in check_profile(profile, self.path.absolute().parent)]
+        if profile is not None and profile.search is not None and not problems:
+            problems = [self._problem(issue) for issue in self._search_issues(profile, profile.search)]
         if profile is None or problems:
             raise ProfileError(sorted(problems, key=lambda problem: (problem.line or 0, problem.key or "")))
         resolved = resolve(profile)
         provenance = {dotted(path): self._origin(path) for path, _ in leaves(resolved)}
         return LoadedProfile(
-            profile, self.path, resolved, provenance, copy.deepcopy(self.parameters), self._unused_parameters()
+            profile,
+            self.path,
+            resolved,
+            provenance,
+            copy.deepcopy(self.parameters),
+            self._unused_parameters(),
+            self.overridden.data,
         )
+
+    def _search_issues(self, profile: Profile, search: SearchSpec) -> list[Issue]:
+        """Find why the lightest and the heaviest load cannot be loads of one run."""
+        heaviest = parse_load(search.to)
+        value = heaviest.value(heaviest.number)
+        far, issues = _validated_at(self.overridden.data, {**self.parameters, search.parameter: value})
+        if far is None:
+            said = "; ".join(f"{dotted(issue.path)}: {issue.what}" for issue in issues)
+            return [Issue(("search", "to"), f"no profile with {search.parameter} = {search.to}: {said}")]
+        return check_steps(profile, far)
 
     def _used_parameters(self) -> set[str]:
         # Those of the file as it stands: an override may replace the only text that uses one.
@@ -199,6 +239,11 @@ class _Loading:
             override=str(parameter) if parameter else None,
             parameters=self._parameters_at(path),
         )
+
+
+def _validated_at(data: Any, parameters: dict[str, Scalar]) -> tuple[Profile | None, list[Issue]]:
+    filled = substitute(data, parameters)
+    return validate({**filled.data, "parameters": parameters})
 
 
 def _parameters_of(data: Any) -> dict[str, Scalar]:

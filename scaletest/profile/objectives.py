@@ -3,7 +3,7 @@
     objective  = subject SP operator SP quantity
     subject    = scope "." measure
     scope      = "flow" "." name ["." step] | "probe" "." name ["[" identity "]"]
-               | "component" "." name | "generator" | "host" | "apf" "." level | "etcd"
+               | "component" "." name | "generator" | "host" | "apf" "." level | "etcd" | "search"
     operator   = "<" | "<=" | ">" | ">=" | "==" | "!="
     quantity   = number with the unit of the measure: 1s, 1%, 2GiB, 80/s, 50
 
@@ -117,6 +117,12 @@ MEASURES: Final[dict[str, dict[str, Dimension]]] = {
         "seats": Dimension.COUNT,
     },
     "etcd": {"fsync_p99": Dimension.DURATION, "commit_p99": Dimension.DURATION, "db_size": Dimension.BYTES},
+    "search": {
+        "capacity": Dimension.COUNT,
+        "fails_at": Dimension.COUNT,
+        "width": Dimension.SHARE,
+        "recovery": Dimension.DURATION,
+    },
 }
 """Measures by scope."""
 
@@ -174,6 +180,12 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "fsync_p99": "time of a write-ahead log fsync",
         "commit_p99": "time of a backend commit",
         "db_size": "largest size of the database",
+    },
+    "search": {
+        "capacity": "largest load that holds, as the number in it (of `80/s`: 80); where none failed, the largest tried",
+        "fails_at": "smallest load that fails",
+        "width": "width of the interval between the two, as a share of its smaller end",
+        "recovery": "time until all holds again once the load has gone back; never measured where it does not",
     },
 }
 """What each measure means, for the profile reference; the other latencies stand under ``p50``."""

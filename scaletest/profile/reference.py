@@ -36,6 +36,7 @@ _SCOPES = {
     "host": "`host.MEASURE`",
     "apf": "`apf.LEVEL.MEASURE`",
     "etcd": "`etcd.MEASURE`",
+    "search": "`search.MEASURE`",
 }
 
 

@@ -37,6 +37,7 @@ from scaletest.profile.forms import (
 )
 from scaletest.profile.model import Model
 from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
+from scaletest.profile.search import SearchSpec, SearchStepSpec
 
 __all__ = [
     "COMPONENTS",
@@ -59,6 +60,8 @@ __all__ = [
     "ProbeSpec",
     "Profile",
     "RequestSpec",
+    "SearchSpec",
+    "SearchStepSpec",
     "ServicesSpec",
     "StepSpec",
     "Taint",
@@ -505,6 +508,7 @@ class Profile(Model):
     flows: dict[Name, FlowSpec] = Field(default_factory=dict, description="Flows by name.")
     probes: dict[Name, ProbeSpec] = Field(default_factory=dict, description="Probes by name.")
     phases: list[Phase] = Field(min_length=1, description="Phases, in order.")
+    search: SearchSpec | None = Field(None, description="Search for the saturation point, after the last phase.")
     slo: dict[str, Condition] = Field(default_factory=dict, description="Thresholds drawn on the timeline, by name.")
     objectives: list[ObjectiveSpec] = Field(min_length=1, description="What decides the verdict.")
     observe: ObserveSpec = Field(default_factory=ObserveSpec, description="How often things are looked at.")

@@ -33,6 +33,10 @@ class Load:
         """Write another number as this load is written."""
         return f"{int(number) if self.whole else write_number(number)}{self.unit}"
 
+    def value(self, number: float) -> str | int | float:
+        """Return the parameter's value for another number."""
+        return self.at(number) if self.unit else int(number) if self.whole else number
+
 
 def parse_load(value: str | float) -> Load:
     """Parse a parameter's value. Raises ValueError for what is no number, or is not more than 0."""
@@ -45,7 +49,7 @@ def parse_load(value: str | float) -> Load:
     if number <= 0:
         msg = f"{value!r} must be more than 0: each load of the search is a multiple of the one before"
         raise ValueError(msg)
-    return Load(number, whole=not unit and "." not in text, unit=unit)
+    return Load(number, whole=not unit and "." not in text and not isinstance(value, float), unit=unit)
 
 
 class SearchStepSpec(Model):

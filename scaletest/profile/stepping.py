@@ -22,7 +22,7 @@ from scaletest.profile.schema import Phase, Profile
 
 __all__ = ["StepChange", "flows_at_the_end", "load_flows", "refusals", "step_change"]
 
-_READ_ONCE: Final = frozenset({"parameters", "summary", "slo", "phases"})
+_READ_ONCE: Final = frozenset({"parameters", "sizes", "summary", "slo", "phases"})
 _TARGETS: Final = frozenset({
     ("agents", "count"), ("agents", "perNode"), ("agents", "rollout"), ("arrivals", "rate"), ("arrivals", "connections"),
 })  # fmt: skip
@@ -106,7 +106,7 @@ def _differences(before: Profile, after: Profile) -> Iterator[Path]:
     old = dict(leaves(_values(before)))
     new = dict(leaves(_values(after)))
     for path in dict.fromkeys([*old, *new]):
-        if path[0] not in _READ_ONCE and path[:2] != ("search", "holds") and old.get(path) != new.get(path):
+        if path and path[0] not in _READ_ONCE and path[:2] != ("search", "holds") and old.get(path) != new.get(path):
             yield path
 
 

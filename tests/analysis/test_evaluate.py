@@ -230,7 +230,7 @@ def test_etcd() -> None:
     assert value("etcd.db_size", *scrapes) == 50 * MIB
 
 
-ALL = [Subject(scope, None if scope in {"generator", "host", "etcd"} else "x", None, None, name) for scope, names in MEASURES.items() for name in names]  # fmt: skip
+ALL = [Subject(scope, None if scope in {"generator", "host", "etcd", "search"} else "x", None, None, name) for scope, names in MEASURES.items() for name in names]  # fmt: skip
 
 
 @pytest.mark.parametrize("subject", ALL, ids=str)

@@ -1,0 +1,72 @@
+"""Checks of the ``search`` block: by itself, and of its lightest against its heaviest load."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from scaletest.core.units import write_duration
+from scaletest.profile.places import Issue, Path, nearest
+from scaletest.profile.schema import Profile
+from scaletest.profile.search import SearchSpec, parse_load
+from scaletest.profile.stepping import load_flows, refusals
+
+__all__ = ["SEARCH_PHASE", "check_search", "check_steps"]
+
+SEARCH_PHASE: Final = "search"
+"""Name of the phase in which the search takes place."""
+
+_PERIODS: Final = 3
+"""Periods of an agent that the shortest step has to hold: in one alone, the agents of a rollout have not spread over it."""
+
+
+def check_search(profile: Profile) -> Iterator[Issue]:
+    """Find what is wrong with the block by itself: the parameter is there, and a number like ``to``."""
+    search = profile.search
+    if search is None:
+        return
+    for index, phase in enumerate(profile.phases):
+        if phase.name == SEARCH_PHASE:
+            yield Issue(
+                ("phases", index, "name"), f"the search itself is the phase {SEARCH_PHASE!r}", "choose another name"
+            )
+    path: Path = ("search", "parameter")
+    if search.parameter not in profile.parameters:
+        near = nearest(search.parameter, profile.parameters)
+        known = f"there is {', '.join(profile.parameters)}" if profile.parameters else "the profile has none"
+        yield Issue(path, f"there is no parameter {search.parameter!r}", f"did you mean {near!r}?" if near else known)
+        return
+    yield from _ends(profile, search)
+
+
+def _ends(profile: Profile, search: SearchSpec) -> Iterator[Issue]:
+    value = profile.parameters[search.parameter]
+    try:
+        lightest = parse_load(value)
+    except ValueError as error:
+        yield Issue(("parameters", search.parameter), str(error))
+        return
+    heaviest = parse_load(search.to)
+    if heaviest.unit != lightest.unit or (lightest.whole and not heaviest.whole):
+        yield Issue(("search", "to"), f"{search.parameter} is {value}, and this is written otherwise: {search.to}")
+    elif heaviest.number == lightest.number:
+        yield Issue(("search", "to"), f"{search.parameter} is {value} already: there is nothing to search")
+
+
+def check_steps(near: Profile, far: Profile) -> list[Issue]:
+    """Find why one control plane cannot go from the lightest load to the heaviest."""
+    assert near.search is not None
+    issues = refusals(near, far, near.search.parameter)
+    return issues or list(_short_steps(near, far, near.search))
+
+
+def _short_steps(near: Profile, far: Profile, search: SearchSpec) -> Iterator[Issue]:
+    for name in load_flows(near, far):
+        for profile in (near, far):
+            periods_s = [step.every_s for step in profile.flows[name].steps if step.every_s is not None]
+            longest_s = max(periods_s, default=0.0)
+            if _PERIODS * longest_s > search.step.at_least_s:
+                what = f"{write_duration(search.step.at_least_s)} is less than three periods of flow {name!r}"
+                hint = f"at least {write_duration(_PERIODS * longest_s)}"
+                yield Issue(("search", "step", "atLeast"), what, f"{hint}, or let its agents ask more often")
+                return
