@@ -68,7 +68,7 @@ def test_a_cluster_that_is_not_there_cannot_be_planned_for(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="no cluster is called 'c'") as caught:
         dry_run(tmp_path, cluster="c")
 
-    assert "There are ci." == caught.value.hint
+    assert "Did you mean ci?" == caught.value.hint
 
 
 def test_binaries_do_not_go_with_a_cluster(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_the_supervisor_goes_before_its_components(toy: ToyCluster) -> None:
 
     # Behind those who measure, who have the priority of this process: at the first start as at a restart.
     behind = min(19, os.getpriority(os.PRIO_PROCESS, 0) + BEHIND)
-    assert os.getpriority(os.PRIO_PROCESS, toy.pid("kcm")) == behind
+    wait_until(lambda: os.getpriority(os.PRIO_PROCESS, toy.pid("kcm")) == behind)
     if os.geteuid() == 0:
         assert os.getpriority(os.PRIO_PROCESS, supervisor.pid) == -10
 
