@@ -224,7 +224,8 @@ def _identities_good_from_s(state: RunState, probes: list[str]) -> float | None:
 
 def _rollouts(state: RunState, rolled_out: str | None) -> Iterator[Milestone]:
     for name, series in state.flows.items():
-        full = next((item for item in series.intervals if 0 < item.target <= item.started), None)
+        rollout = (item for item in series.intervals if item.arrivals is None)
+        full = next((item for item in rollout if 0 < item.target <= item.started), None)
         if full is not None:
             yield Milestone(full.end_s, Kind.STARTED, name, count=full.started)
     for event in state.events:
