@@ -94,6 +94,8 @@ class TlsSocket(ssl.SSLSocket):  # type: ignore[misc] # gevent does not type it
         """Read what is there into ``view``; return the bytes read, 0 at the end. Raises SSLWantReadError for nothing."""
         if self._ended:
             return 0
+        if self._sslobj is None:
+            raise OSError(errno.EBADF, "closed under its reader")
         size, filled = len(view), 0
         read = self._sslobj.read
         try:
