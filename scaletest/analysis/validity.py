@@ -24,7 +24,7 @@ from scaletest.analysis.series import Span, contains, sustained
 from scaletest.analysis.state import RunState
 from scaletest.core.units import format_duration, format_share, parse_rate_per_s
 
-__all__ = ["Check", "Grade", "check_step", "check_validity"]
+__all__ = ["SKIPPED_LIMIT_SHARE", "Check", "Grade", "check_step", "check_validity"]
 
 LAG_P99_LIMIT_S: Final = 0.100
 """A late event loop adds its lag to every latency it measures. 100 ms is a tenth of the tightest Kubernetes SLO for API calls

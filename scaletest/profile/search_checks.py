@@ -64,9 +64,9 @@ def _short_steps(near: Profile, far: Profile, search: SearchSpec) -> Iterator[Is
     for name in load_flows(near, far):
         for profile in (near, far):
             periods_s = [step.every_s for step in profile.flows[name].steps if step.every_s is not None]
-            longest_s = max(periods_s, default=0.0)
-            if _PERIODS * longest_s > search.step.at_least_s:
+            needed_s = round(_PERIODS * max(periods_s, default=0.0), 6)
+            if needed_s > search.step.at_least_s:
                 what = f"{write_duration(search.step.at_least_s)} is less than three periods of flow {name!r}"
-                hint = f"at least {write_duration(_PERIODS * longest_s)}"
+                hint = f"at least {write_duration(needed_s)}"
                 yield Issue(("search", "step", "atLeast"), what, f"{hint}, or let its agents ask more often")
                 return

@@ -14,11 +14,12 @@ from scaletest.controlplane.identities import MASTERS, USERS
 from scaletest.controlplane.slowdisk import SlowDisk
 from scaletest.core.access import ApiAccess, Credential
 from scaletest.core.errors import ClusterError
+from scaletest.core.journal import Journal
 from scaletest.core.kubernetesapi import Json, KubernetesApi
 from scaletest.core.units import format_duration
 from scaletest.fleet.fleet import FleetState
 from scaletest.load.client import LoadDriver
-from scaletest.load.protocol import FlowChanged, SetServers, SetTarget
+from scaletest.load.protocol import FlowChanged, SetRate, SetServers, SetTarget
 from scaletest.profile.actions import (
     Action,
     AddApiServersAction,
@@ -29,7 +30,8 @@ from scaletest.profile.actions import (
     ResizeAction,
     SlowDiskAction,
 )
-from scaletest.profile.schema import Profile
+from scaletest.profile.schema import FlowSpec, Profile
+from scaletest.profile.stepping import StepChange
 from scaletest.runner.attempts import EVERY_S, ActionLog, Operator, until_done
 from scaletest.runner.flowcontrol import flow_control_objects, service_accounts
 from scaletest.runner.rollback import create_daemon_set, roll_back
@@ -92,6 +94,31 @@ class Acting:
                 return await act(settings, log)
         msg = f"{action.name} is no action of its own"
         raise ClusterError(msg)
+
+    async def step_to(self, profile: Profile, change: StepChange, journal: Journal) -> None:
+        """Go to another load of a search: pools first, with the agents that stand on them, then the flows' own numbers and rates.
+
+        Raises ClusterError, UsageError when a pool could not be resized.
+        """
+        scene = self._scene
+        scene.profile = profile
+        for pool, nodes in (change.pools or {}).items():
+            grown = nodes - len(scene.fleet.pools.get(pool, []))
+            if grown > 0:
+                await self._grow(ResizeAction(pool=pool, by=grown), ActionLog(journal, "grow"))
+            elif grown < 0:
+                await self._shrink(ResizeAction(pool=pool, by=-grown), ActionLog(journal, "shrink"))
+        for flow in change.retarget:
+            if flow in scene.targets:
+                await self._retarget(flow, profile.flows[flow])
+
+    async def _retarget(self, flow: str, spec: FlowSpec) -> None:
+        scene = self._scene
+        if spec.arrivals is not None and spec.arrivals.rate_per_s is not None:
+            await scene.driver.set_rate(SetRate(flow, spec.arrivals.rate_per_s))
+        elif spec.agents is not None:
+            scene.targets[flow] = spec.target(len(scene.nodes()))
+            await scene.driver.set_target(SetTarget(flow, scene.targets[flow], spec.agents.rollout_per_s))
 
     def _acts(self) -> Mapping[str, Callable[..., Awaitable[str]]]:
         supervisor = self._scene.cluster.supervisor

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from scaletest.core.journal import JournalFile
 from scaletest.profile.actions import Action
+from scaletest.profile.schema import Profile
+from scaletest.profile.stepping import StepChange
 from scaletest.runner.attempts import ActionLog
 
 __all__ = ["Engines", "FakeEngines", "Lost"]
@@ -34,6 +36,12 @@ class Engines(Protocol):
     async def act(self, action: Action, log: ActionLog) -> str:
         """Do an action; returns what was done. Raises ScaletestError when it could not be."""
 
+    async def step_to(self, profile: Profile, change: StepChange) -> None:
+        """Go to another load of a search: resize pools, retarget running flows; flows that start later are as ``profile`` says.
+
+        Raises ScaletestError when the fleet could not be resized.
+        """
+
     async def stop(self) -> None:
         """End everything that ``start`` began, as far as it got; never raises for what is gone already."""
 
@@ -47,6 +55,9 @@ class FakeEngines:
 
     calls: list[str] = field(default_factory=list)
     script: dict[str, Callable[[JournalFile, Lost], Awaitable[None]]] = field(default_factory=dict)
+    profile: Profile | None = None
+    """Of the latest load of a search."""
+    changes: list[StepChange] = field(default_factory=list)
     _journal: JournalFile | None = None
     _lost: Lost | None = None
 
@@ -77,6 +88,11 @@ class FakeEngines:
         """Play ``act NAME``."""
         await self._play(f"act {action.name}")
         return str(action.model_dump(exclude_none=True))
+
+    async def step_to(self, profile: Profile, change: StepChange) -> None:
+        """Take over the profile; play ``step_to``."""
+        self.profile, self.changes = profile, [*self.changes, change]
+        await self._play("step_to")
 
     async def stop(self) -> None:
         """Play ``stop``."""

@@ -42,6 +42,8 @@ from scaletest.probes.run import run_probes
 from scaletest.profile.actions import Action
 from scaletest.profile.levers import most_api_servers
 from scaletest.profile.loading import LoadedProfile
+from scaletest.profile.schema import Profile
+from scaletest.profile.stepping import StepChange
 from scaletest.runner.acting import Acting, Scene
 from scaletest.runner.attempts import ActionLog
 from scaletest.runner.engines import Lost
@@ -89,12 +91,14 @@ class LocalEngines:
         self._driver: LocustDriver | None = None
         self._access: dict[str, ApiAccess] = {}
         self._scene: Scene | None = None
+        self._journal: JournalFile | None = None
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._facts: dict[str, Any] = {}
 
     async def start(self, journal: JournalFile, lost: Lost) -> None:
         """Bring up the control plane, fill it, start driver, probes and observers."""
+        self._journal = journal
         cluster = await self._control_plane(journal)
         self._cluster = cluster
         self._watch(lost, self._watch_cluster(cluster, lost))
@@ -181,6 +185,12 @@ class LocalEngines:
             msg = "the control plane is not there yet"
             raise ClusterError(msg)
         return await Acting(self._scene).do(action, log)
+
+    async def step_to(self, profile: Profile, change: StepChange) -> None:
+        """Go to another load of a search; see ``acting``."""
+        scene, self._profile = self._ready(), profile
+        assert self._journal is not None
+        await Acting(scene).step_to(profile, change, self._journal)
 
     async def stop(self) -> None:
         """End driver, probes, observers and the control plane, as far as they are there."""

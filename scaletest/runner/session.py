@@ -14,7 +14,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,14 @@ from scaletest.core.journal import JOURNAL_NAME, JournalFile, JournalReader, Rec
 from scaletest.core.rundir import VERDICT_NAME, RunInfo, write_json, write_run_info
 from scaletest.profile.loading import LoadedProfile
 from scaletest.profile.objectives import parse_objective
-from scaletest.profile.schema import Phase
+from scaletest.profile.schema import Phase, Profile, SearchSpec
+from scaletest.profile.search_checks import SEARCH_PHASE
+from scaletest.profile.stepping import StepChange
 from scaletest.runner.actions import Actions
 from scaletest.runner.cut import Cut, CutReason, on_signals
 from scaletest.runner.engines import Engines
 from scaletest.runner.rundirs import create_run_dir
+from scaletest.runner.searching import Pace, Searcher
 
 __all__ = ["RunOptions", "RunResult", "execute"]
 
@@ -46,6 +49,8 @@ class RunOptions:
     run_dir: Path
     argv: Sequence[str]
     host: dict[str, Any]
+    pace: Pace = field(default_factory=Pace)
+    """How often a search looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,7 @@ class _Session:
         journal: JournalFile,
         on_record: Callable[[Record], None],
     ) -> None:
+        self.loaded = loaded
         self.profile = loaded.profile
         self.options = options
         self.info = info
@@ -139,15 +145,26 @@ class _Session:
         follower.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await follower
-        self._read_back()
+        self.read_back()
 
     async def _body(self) -> None:
         await self.engines.start(self.journal, self.cut)
         self._note_facts()
         for number, phase in enumerate(self.profile.phases):
             await self._phase(number, phase)
+        if self.profile.search is not None:
+            await self._search(self.profile.search)
         for flow in sorted(self.running):
-            await self._stop_flow(flow)
+            await self.stop_flow(flow)
+
+    async def _search(self, search: SearchSpec) -> None:
+        self.journal.append("phase.start", phase=SEARCH_PHASE)
+        reason = "cut"
+        try:
+            await Searcher(self.loaded, search, _SessionLoads(self), self.journal, self.options.pace).run()
+            reason = "done"
+        finally:
+            self.journal.append("phase.end", phase=SEARCH_PHASE, reason=reason)
 
     async def _phase(self, number: int, phase: Phase) -> None:
         # A condition looks at this phase alone: what an earlier one has seen must not end it.
@@ -155,12 +172,10 @@ class _Session:
         reason = "cut"
         try:
             for flow in phase.stop:
-                await self._stop_flow(flow)
+                await self.stop_flow(flow)
             await self.actions.begin(number)
             for flow in phase.start:
-                target = await self.engines.start_flow(flow)
-                self.running.add(flow)
-                self.journal.append("flow.start", flow=flow, target=target, unit=self.profile.flows[flow].unit)
+                await self.start_flow(flow)
             reason = await self._wait_for_end(phase, span)
         finally:
             try:
@@ -177,18 +192,26 @@ class _Session:
             await asyncio.sleep(min(left_s, _FOLLOW_EVERY_S))
         return "time" if until is None else "at_most"
 
-    async def _stop_flow(self, flow: str) -> None:
+    async def start_flow(self, flow: str) -> None:
+        """Start a flow and say so in the journal."""
+        target = await self.engines.start_flow(flow)
+        self.running.add(flow)
+        self.journal.append("flow.start", flow=flow, target=target, unit=self.profile.flows[flow].unit)
+
+    async def stop_flow(self, flow: str) -> None:
+        """Stop a flow and say so in the journal."""
         await self.engines.stop_flow(flow)
         self.running.discard(flow)
         self.journal.append("flow.stop", flow=flow)
 
     async def _follow(self) -> None:
         while True:
-            self._read_back()
+            self.read_back()
             self._check_aborts()
             await asyncio.sleep(_FOLLOW_EVERY_S)
 
-    def _read_back(self) -> None:
+    def read_back(self) -> None:
+        """Take in what was journalled since, by whomever."""
         for record in self.reader.read():
             self.state.apply(record)
             self.on_record(record)
@@ -212,6 +235,26 @@ class _Session:
         if self.cut.why is None:
             self.journal.append("note", level="info", text=f"{signum.name}: ending the run; results so far are kept")
         self.cut("interrupted", signum.name)
+
+
+class _SessionLoads:
+    """What a search does with a run, of a session."""
+
+    def __init__(self, session: _Session) -> None:
+        self._session = session
+
+    async def start_flow(self, flow: str) -> None:
+        await self._session.start_flow(flow)
+
+    async def stop_flow(self, flow: str) -> None:
+        await self._session.stop_flow(flow)
+
+    async def step_to(self, profile: Profile, change: StepChange) -> None:
+        await self._session.engines.step_to(profile, change)
+
+    def state(self) -> RunState:
+        self._session.read_back()
+        return self._session.state
 
 
 def _end_of(failure: BaseException | None) -> CutReason:

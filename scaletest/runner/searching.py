@@ -1,0 +1,379 @@
+"""A saturation search on running engines: it sets one load after the other, and journals what each came to.
+
+Which load comes next is for ``analysis.search`` to say, from the trials that are in the journal. Here a load is set, left to settle and
+judged:
+
+- **Set.** To a heavier load after one that held, flows are retargeted as they run. In all other cases (and where the fleet has to grow past the
+  knee, which an overloaded API server would not let it) they are stopped, and started again once the control plane is *calm*: every probe that asks for something had a good answer within 1 s for 3 s, and on to
+  ``search.recoverWithin`` at most. So what one load leaves behind is not measured in the next.
+- **Settle.** A step is over when it was steady (``analysis.steady``) for ``step.atLeast``, or when it gets worse while something does not hold,
+  or after ``step.atMost``.
+- **Judge.** Over the steady part: did the generator make the load, do all of ``search.holds`` hold, did every probe get an answer? A load
+  under which latency goes on growing to the end does not hold, whatever its values are by then.
+
+After the search come the multiples of what held, each heavier than the one before, and then the way back: from the heaviest load at once to a part of the one that held, which is watched until everything holds again, or the time for that is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from scaletest.analysis.evaluate import ObjectiveResult, good_spell_of, measure
+from scaletest.analysis.flows import is_good
+from scaletest.analysis.search import Ask, Outcome, Reason, Space, Trial, conclude, plan_next
+from scaletest.analysis.searchlog import StepKind
+from scaletest.analysis.series import Span, contains
+from scaletest.analysis.state import RunState
+from scaletest.analysis.steady import Direction, Series, Settling, settle
+from scaletest.analysis.validity import SKIPPED_LIMIT_SHARE, Grade, check_step
+from scaletest.analysis.verdict import format_measured
+from scaletest.core.errors import ProfileError, ScaletestError
+from scaletest.core.journal import JournalFile
+from scaletest.core.units import format_count, format_duration
+from scaletest.profile.loading import LoadedProfile
+from scaletest.profile.objectives import parse_objective
+from scaletest.profile.schema import Profile, SearchSpec
+from scaletest.profile.search import parse_load
+from scaletest.profile.stepping import StepChange, load_flows, step_change
+
+__all__ = ["Loads", "Pace", "Searcher", "space_of"]
+
+
+class Loads(Protocol):
+    """What a search does with a run."""
+
+    async def start_flow(self, flow: str) -> None:
+        """Start a flow, as the profile of the latest load says."""
+
+    async def stop_flow(self, flow: str) -> None:
+        """Stop a flow, and wait until it has stopped."""
+
+    async def step_to(self, profile: Profile, change: StepChange) -> None:
+        """Resize pools and retarget running flows. Flows started from now on are as this profile says."""
+
+    def state(self) -> RunState:
+        """Return what the journal says up to now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a search looks, in seconds; tests look more often."""
+
+    look_s: float = 0.5
+    calm_s: float = 3.0
+    grace_s: float = 2.0
+    """How long after a step answers are waited for: what a probe has not got by then, it has not got."""
+    recovery_window_s: float = 5.0
+    """On the way back: how long everything has to hold."""
+    start_slack_s: float = 15.0
+    """How much longer than its rollout rate says a flow may take to start."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    outcome: Outcome
+    reason: str
+    holds: list[dict[str, Any]]
+    health: list[str]
+
+
+def space_of(loaded: LoadedProfile, search: SearchSpec) -> Space:
+    """Return the loads that a search of this profile goes through."""
+    lightest, heaviest = parse_load(loaded.parameters[search.parameter]), parse_load(search.to)
+    return Space(lightest.number, heaviest.number, search.resolution, whole=lightest.whole, factor=search.factor)
+
+
+class Searcher:
+    """One search; the phases before it are over and their flows run."""
+
+    def __init__(
+        self, loaded: LoadedProfile, search: SearchSpec, loads: Loads, journal: JournalFile, pace: Pace | None = None
+    ) -> None:
+        self._loaded = loaded
+        self._spec = search
+        self._loads = loads
+        self._journal = journal
+        self._pace = pace or Pace()
+        self._load = parse_load(loaded.parameters[search.parameter])
+        self._space = space_of(loaded, search)
+        self._flows = load_flows(
+            loaded.profile, loaded.at(search.parameter, parse_load(search.to).value(self._space.end))
+        )
+        self._current = loaded.profile
+        self._current_value = self._space.start
+        self._loaded_well = True
+        """Whether the load that runs now has held, so that a heavier one can follow without a pause."""
+        self._number = 0
+
+    async def run(self) -> None:
+        """Search; then go past what was found, and back."""
+        self._journal.append(
+            "search.start",
+            parameter=self._spec.parameter, unit=self._load.unit, start=self._space.start, end=self._space.end,
+            resolution=self._space.resolution, whole=self._space.whole, factor=self._space.factor,
+            holds=list(self._spec.holds), flows=self._flows, back=self._spec.back,
+        )  # fmt: skip
+        trials, reason = await self._search()
+        self._journal.append("search.end", reason=reason.value)
+        found = conclude(self._space, trials, reason)
+        if found.holds is not None and found.fails is not None:
+            await self._go_past(found.holds)
+
+    async def _search(self) -> tuple[list[Trial], Reason]:
+        deadline_s = time.monotonic() + self._spec.at_most_s
+        trials: list[Trial] = []
+        while isinstance(ask := plan_next(self._space, trials), Ask):
+            if time.monotonic() + self._spec.step.at_least_s > deadline_s:
+                return trials, Reason.OUT_OF_TIME
+            outcome = await self._step(StepKind.SEARCH, ask.value, ask.why.value)
+            trials.append(Trial(ask.value, outcome))
+        return trials, ask
+
+    async def _go_past(self, value: float) -> None:
+        self._loaded_well = False
+        for factor in self._spec.past:
+            multiple = self._multiple(value, factor)
+            try:
+                self._profile_at(multiple)
+            except ProfileError as error:
+                self._note(f"{factor:g} times the load is not tried: {error.problems[0].what}")
+                break
+            await self._step(StepKind.PAST, multiple, f"{factor:g} times the load that held", factor=factor)
+            self._loaded_well = True
+        await self._go_back(self._multiple(value, self._spec.back))
+
+    def _multiple(self, value: float, factor: float) -> float:
+        heavier = value * factor if self._space.end >= self._space.start else value / factor
+        return max(1.0, float(round(heavier))) if self._space.whole else heavier
+
+    def _profile_at(self, value: float) -> Profile:
+        return self._loaded.at(self._spec.parameter, self._load.value(value))
+
+    # One step.
+
+    async def _step(self, kind: StepKind, value: float, why: str, factor: float | None = None) -> Outcome:
+        profile = self._profile_at(value)
+        number = self._begin(kind, value, why, factor, profile)
+        await self._set(kind, value, profile)
+        missing = await self._wait_until_started()
+        loaded_s = self._now_s()
+        at_most_s = self._spec.step.at_least_s if kind is StepKind.PAST else self._spec.step.at_most_s
+        settling = await self._settle(profile, loaded_s, at_most_s)
+        await asyncio.sleep(self._pace.grace_s)
+        judged = self._judge(profile, settling, missing)
+        self._loaded_well = judged.outcome is Outcome.HELD
+        self._journal.append(
+            "search.step.end",
+            step=number, outcome=judged.outcome.value, reason=judged.reason, holds=judged.holds, health=judged.health,
+            steady=[round(edge_s, 3) for edge_s in settling.span], dropped_s=round(settling.dropped_s, 3),
+            settled=settling.settled, trends={name: trend.value for name, trend in settling.trends.items()},
+        )  # fmt: skip
+        return judged.outcome
+
+    def _begin(self, kind: StepKind, value: float, why: str, factor: float | None, profile: Profile) -> int:
+        self._number += 1
+        self._journal.append(
+            "search.step.start",
+            step=self._number, stage=kind.value, value=value, load=self._load.at(value), factor=factor, why=why,
+            nodes=profile.fleet.node_count,
+        )  # fmt: skip
+        return self._number
+
+    async def _set(self, kind: StepKind, value: float, profile: Profile) -> None:
+        change = step_change(self._current, profile)
+        lighter = self._space.key(value) < self._space.key(self._current_value)
+        fresh = lighter or not self._loaded_well or (kind is StepKind.PAST and bool(change.pools))
+        stopped = self._flows if fresh else [name for name in self._flows if name in change.restart]
+        for flow in stopped:
+            await self._loads.stop_flow(flow)
+        if fresh and self._number > 1:
+            await self._calm_down()
+        await self._loads.step_to(profile, change)
+        for flow in stopped:
+            await self._loads.start_flow(flow)
+        self._current, self._current_value = profile, value
+
+    async def _calm_down(self) -> None:
+        """Wait until operators are served as if nothing were there; say so when that does not come."""
+        began_s = self._now_s()
+        while (waited_s := self._now_s() - began_s) < self._spec.recover_within_s:
+            if self._is_calm((began_s, math.inf)):
+                return
+            await asyncio.sleep(self._pace.look_s)
+        self._note(
+            f"the control plane has not calmed down {format_duration(waited_s)} after the load was taken away",
+            "warning",
+        )
+
+    def _is_calm(self, span: Span) -> bool:
+        state, probes = self._loads.state(), self._operator_probes()
+        if not probes:
+            return self._now_s() - span[0] >= self._pace.calm_s
+        spells = [
+            good_spell_of(state, name, identity, span)
+            for name in probes
+            for identity in self._loaded.profile.probes[name].identities
+        ]
+        return all(spell is not None and spell[1] - spell[0] >= self._pace.calm_s for spell in spells)
+
+    def _operator_probes(self) -> list[str]:
+        return [name for name, probe in self._loaded.profile.probes.items() if probe.get is not None]
+
+    async def _wait_until_started(self) -> list[str]:
+        """Wait until every agent of the load has started; return what is missing after the time that this should take."""
+        began_s = self._now_s()
+        while True:
+            missing, due_s = self._missing(began_s)
+            if not missing or self._now_s() - began_s > due_s:
+                return missing
+            await asyncio.sleep(self._pace.look_s)
+
+    def _missing(self, since_s: float) -> tuple[list[str], float]:
+        missing, due_s = [], 0.0
+        for name in self._flows:
+            spec = self._current.flows[name]
+            if spec.agents is None:
+                continue
+            target = spec.target(self._current.fleet.node_count)
+            series = self._loads.state().flows.get(name)
+            latest = series.latest((since_s, math.inf)) if series is not None else None
+            started = latest.started if latest is not None and latest.target == target else 0
+            if started < target:
+                missing.append(f"{format_count(started)} of {format_count(target)} agents of {name} started")
+                due_s = max(due_s, 1.5 * target / spec.agents.rollout_per_s + self._pace.start_slack_s)
+        return missing, due_s
+
+    async def _settle(self, profile: Profile, loaded_s: float, at_most_s: float) -> Settling:
+        at_least_s = self._spec.step.at_least_s
+        while True:
+            now_s = self._now_s()
+            elapsed_s = now_s - loaded_s
+            if elapsed_s >= at_least_s:
+                settling = settle(self._series(), (loaded_s, now_s))
+                long_enough = now_s - settling.span[0] >= at_least_s
+                hopeless = bool(settling.worsening) and not self._all_hold(profile, settling.span)
+                if (settling.settled and long_enough) or hopeless or elapsed_s >= at_most_s:
+                    return settling
+            await asyncio.sleep(self._pace.look_s)
+
+    def _series(self) -> dict[str, Series]:
+        """Return latency and throughput of the load's flows, by interval; where there is no flow, latency of the probes."""
+        state, found = self._loads.state(), {}
+        for name in self._flows:
+            intervals = state.flows[name].intervals if name in state.flows else []
+            latency, answers = [], []
+            for item in intervals:
+                steps = item.steps.values()
+                histograms = [step.latency_us for step in steps if step.latency_us is not None]
+                count = sum(sum(histogram.counts) for histogram in histograms)
+                mean_us = sum(histogram.total for histogram in histograms) / count if count else math.nan
+                good = sum(n for step in steps for outcome, n in step.outcomes.items() if is_good(outcome))
+                seconds = item.end_s - item.start_s
+                latency.append((item.middle_s, mean_us / 1e6))
+                answers.append((item.middle_s, good / seconds if seconds > 0 else math.nan))
+            found[f"latency of {name}"] = Series(latency, Direction.UP)
+            found[f"answers of {name}"] = Series(answers, Direction.DOWN)
+        if not found:
+            for name in self._operator_probes():
+                for (identity, _), seen in state.probes.get(name, {}).items():
+                    samples = [(item.sent_s, item.latency_s) for item in seen]
+                    found[f"latency of {name} as {identity}"] = Series(samples, Direction.UP)
+        return found
+
+    # Judging.
+
+    def _judge(self, profile: Profile, settling: Settling, missing: Sequence[str]) -> _Judgement:
+        state, span = self._loads.state(), settling.span
+        holds = self._holds(profile, span)
+        health = [
+            *missing,
+            *(f"{item.name}: {item.said}" for item in check_step(state, span) if item.grade is Grade.BAD),
+        ]
+        if health:
+            return _Judgement(Outcome.NOT_COUNTED, health[0], holds, health)
+        failed = [f"{item['check']}: {item['said']}" for item in holds if not item["holds"]]
+        failed += self._unanswered(span)
+        if not failed and settling.worsening:
+            failed.append(f"{settling.worsening[0]} goes on getting worse")
+        if failed:
+            return _Judgement(Outcome.FAILED, failed[0], holds, [])
+        return _Judgement(Outcome.HELD, "", holds, [])
+
+    def _holds(self, profile: Profile, span: Span) -> list[dict[str, Any]]:
+        assert profile.search is not None
+        found = []
+        for text in profile.search.holds:
+            objective = parse_objective(text)
+            measured = measure(self._loads.state(), objective.subject, span)
+            result = ObjectiveResult(text, objective, measured, objective.holds(measured.value))
+            found.append({"check": text, "holds": result.holds, "said": format_measured(result)})
+        return found
+
+    def _all_hold(self, profile: Profile, span: Span) -> bool:
+        return all(item["holds"] for item in self._holds(profile, span))
+
+    def _unanswered(self, span: Span) -> list[str]:
+        """Tell of probes whose requests of a span have no answer yet: they have no latency that could be judged."""
+        state, found = self._loads.state(), []
+        for name in self._operator_probes():
+            probe = self._loaded.profile.probes[name]
+            due = math.floor((span[1] - span[0]) / probe.every_s)
+            for identity in probe.identities:
+                answered = [
+                    sum(contains(span, item.sent_s) for item in seen)
+                    for (of, _), seen in state.probes.get(name, {}).items()
+                    if of == identity
+                ]
+                left = due - max(answered, default=0)
+                # One may be due at the very edge, and a few were not sent because the prober was held up.
+                if left > max(1.0, SKIPPED_LIMIT_SHARE * due):
+                    found.append(f"{left} of {due} requests of probe {name} as {identity} have no answer yet")
+        return found
+
+    # The way back.
+
+    async def _go_back(self, value: float) -> None:
+        profile = self._profile_at(value)
+        number = self._begin(StepKind.BACK, value, "the load goes back", self._spec.back, profile)
+        began_s, within_s = self._now_s(), self._spec.recover_within_s
+        change = step_change(self._current, profile)
+        try:
+            async with asyncio.timeout(within_s):
+                for flow in change.restart:
+                    await self._loads.stop_flow(flow)
+                await self._loads.step_to(profile, change)
+                for flow in change.restart:
+                    await self._loads.start_flow(flow)
+        except (TimeoutError, ScaletestError) as error:
+            why = error.message if isinstance(error, ScaletestError) else "the API server did not let it"
+            self._note(f"not all of the load could be taken back: {why}", "warning")
+        recovered_s = await self._recovered(profile, began_s, within_s)
+        waited_s = self._now_s() - began_s
+        self._journal.append(
+            "search.step.end",
+            step=number, outcome=(Outcome.FAILED if recovered_s is None else Outcome.HELD).value,
+            reason="" if recovered_s is not None else "does not hold again", holds=self._holds(profile, (self._now_s() - self._pace.recovery_window_s, math.inf)),
+            health=[], steady=None, recovered_after_s=recovered_s, waited_s=round(waited_s, 3),
+        )  # fmt: skip
+
+    async def _recovered(self, profile: Profile, began_s: float, within_s: float) -> float | None:
+        """Return how long after ``began_s`` a time began in which everything held; None when none did in time."""
+        window_s = self._pace.recovery_window_s
+        while (now_s := self._now_s()) - began_s < within_s + window_s:
+            # Answers that are under way are waited for: the window ends before now.
+            span = (now_s - self._pace.grace_s - window_s, now_s - self._pace.grace_s)
+            if span[0] >= began_s and self._all_hold(profile, span) and not self._unanswered(span):
+                return round(span[0] - began_s, 3)
+            await asyncio.sleep(self._pace.look_s)
+        return None
+
+    def _note(self, text: str, level: str = "info") -> None:
+        self._journal.append("note", level=level, text=text)
+
+    def _now_s(self) -> float:
+        return time.monotonic() - self._journal.clock_origin_s
