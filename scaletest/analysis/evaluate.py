@@ -9,7 +9,7 @@ Every measure of ``scaletest.profile.objectives.MEASURES`` is defined here, over
 - ``probe``: a failed observation is infinitely long in quantiles and ``max``; ``mean`` is of good answers. ``locked_out``
   is the longest time locked out, ``recovered`` how long every answer up to the latest was good and quick. Without an identity, the worst of all identities. With several API servers, the best
   server for each identity. ``ready`` and ``not_ready`` are the latest counts.
-- ``component``: ``memory`` the largest resident set, ``cpu`` mean cores, ``restarts`` and ``oom_kills`` counts.
+- ``component``: ``memory`` the largest resident set (``memory_share``: of the cap), ``cpu`` mean cores, ``restarts`` and ``oom_kills`` counts.
 - ``generator``: ``lag_p99`` of the driver's event loop, ``cpu`` mean cores of its process tree, ``memory`` the tree's largest
   resident set, ``unread_share`` the highest share of sockets with unread bytes that lasted 10 s.
 - ``host``: ``available_memory`` the least, ``cpu_idle`` the mean share.
@@ -302,6 +302,12 @@ def _component(state: RunState, subject: Subject, span: Span | None) -> Measured
     match subject.measure:
         case "memory":
             return _of(component.most_memory_bytes(span), samples, f"memory of {subject.name} was not sampled")
+        case "memory_share":
+            cap_bytes = component.limit.memory_bytes if component.limit else None
+            if not cap_bytes:
+                return _never(f"{subject.name} has no memory cap")
+            share = component.most_memory_bytes(span) / cap_bytes
+            return _of(share, samples, f"memory of {subject.name} was not sampled")
         case "cpu":
             return _of(
                 component.process.mean_cores(span), samples, f"CPU of {subject.name} was sampled less than twice"

@@ -100,6 +100,7 @@ MEASURES: Final[dict[str, dict[str, Dimension]]] = {
     },
     "component": {
         "memory": Dimension.BYTES,
+        "memory_share": Dimension.SHARE,
         "cpu": Dimension.COUNT,
         "restarts": Dimension.COUNT,
         "oom_kills": Dimension.COUNT,
@@ -157,6 +158,7 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
     },
     "component": {
         "memory": "largest resident memory",
+        "memory_share": "largest resident memory, as a share of its cap",
         "cpu": "CPU use on average, in cores",
         "restarts": "restarts",
         "oom_kills": "kills at the memory cap",

@@ -129,7 +129,7 @@ def _scalar_text(shape: Shape) -> str:
     words = {bool: "`true` or `false`", int: "whole number", float: "number", str: "text"}
     choices = [f"`{choice}`" for choice in shape.choices or ()]
     kinds = [words[kind] for kind in (str, int, float, bool) if kind in shape.scalars and not (kind is str and choices)]
-    return " or ".join([", ".join(choices), *kinds] if choices else kinds)
+    return " or ".join([", ".join(choices), *kinds] if choices else kinds) or "anything"
 
 
 def _default(info: FieldInfo) -> str:

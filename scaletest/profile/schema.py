@@ -7,7 +7,7 @@ YAML keys are camelCase; Python names carry the unit that a value has after pars
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -494,7 +494,7 @@ class Profile(Model):
     parameters: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="Values that `--set NAME=VALUE` may change; used elsewhere as `{NAME}`."
     )
-    sizes: dict[Name, dict[str, str | int | float | bool]] = Field(
+    sizes: dict[Name, dict[str, Any]] = Field(
         default_factory=dict,
         description=(
             "Named sizes: for each, values by the keys that `--set` takes (`{quick: {nodes: 50}}`). `--size NAME` applies them, "

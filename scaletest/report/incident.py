@@ -117,9 +117,11 @@ def _lockout(group: list[Milestone]) -> Told:
 
 def _killed(group: list[Milestone]) -> Told:
     (item,) = group
-    peak = f" at {format_bytes(item.exit.peak_rss_bytes)}" if item.exit and item.exit.peak_rss_bytes else ""
+    # The largest resident set has pages of files in it that count against no cap: the cap, where there is one, is what it hit.
+    size_bytes = (item.exit.cap_bytes or item.exit.peak_rss_bytes) if item.exit else None
+    at = f" at {format_bytes(size_bytes)}" if size_bytes else ""
     again = f", kill {item.count}" if (item.count or 0) > 1 else ""
-    return "bad", f"{item.subject} killed out of memory{peak}{again}; {_back(item)}"
+    return "bad", f"{item.subject} killed out of memory{at}{again}; {_back(item)}"
 
 
 def _lease_lost(group: list[Milestone]) -> Told:

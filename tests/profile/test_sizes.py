@@ -93,7 +93,7 @@ def test_a_profile_without_sizes_says_so(tmp_path: Path) -> None:
             "{fleet.pools.cpu.nodes: -1}",
             "--size quick: fleet.pools.cpu.nodes=-1: fleet.pools.1.nodes: must be at least 0",
         ),
-        ("{nodes: [1]}", "sizes.quick.nodes: must be"),
+        ("{nodes: [1]}", "nodes is a whole number (default 30), not a list"),
         ("5", "sizes.quick: must be a mapping, not 5"),
     ],
 )
