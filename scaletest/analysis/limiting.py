@@ -6,7 +6,13 @@ exhausted too:
 1. **memory** of an API server: killed at its cap, or its resident set at 90 % of the cap or more.
 2. **cpu** of an API server at 90 % of its quota or more (mean), or of the host with less than 5 % idle.
 3. **apf**: a priority level with all its seats in use while requests queue in it, or are rejected.
-4. **etcd_fsync**: p99 of the WAL's fsync over 100 ms: etcd's heartbeat interval by default, ten times what its guide asks of a disk.
+4. **etcd_space**: requests failed because etcd's quota is used up (NOSPACE: it answers reads and takes no writes).
+5. **etcd_fsync**: p99 of the WAL's fsync over 100 ms: etcd's heartbeat interval by default, ten times what its guide asks of a disk.
+6. **etcd_cpu** at 90 % of etcd's quota or more (mean).
+7. **generator**: the load driver at 90 % of the one core that it has. Then it is the driver that is measured.
+
+With API Priority and Fairness on, as it is by default, the in-flight limits are the sum of all levels' seats, and no limit of their own.
+The network is the loopback of one machine: what it takes is CPU of the host. Garbage collection is not told from other CPU.
 
 A rule whose figures were not measured cannot apply, and says so by having none.
 """
@@ -20,13 +26,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scaletest.analysis.components import ComponentSeries
-from scaletest.analysis.series import Span
+from scaletest.analysis.series import Span, contains
 from scaletest.analysis.state import RunState
 
 __all__ = [
     "API_SERVER",
     "CPU_SHARE",
     "FSYNC_P99_S",
+    "GENERATOR_CORES",
     "IDLE_SHARE",
     "MEMORY_SHARE",
     "Finding",
@@ -42,6 +49,11 @@ MEMORY_SHARE: Final = 0.90
 CPU_SHARE: Final = 0.90
 IDLE_SHARE: Final = 0.05
 FSYNC_P99_S: Final = 0.100
+GENERATOR_CORES: Final = 0.90
+
+_ETCD: Final = "etcd"
+_NO_SPACE: Final = "database space exceeded"
+"""What the API server passes on of etcd's answer when its quota is used up."""
 
 
 class Resource(enum.StrEnum):
@@ -51,7 +63,10 @@ class Resource(enum.StrEnum):
     CPU = "cpu"
     HOST_CPU = "host_cpu"
     APF = "apf"
+    ETCD_SPACE = "etcd_space"
     ETCD_FSYNC = "etcd_fsync"
+    ETCD_CPU = "etcd_cpu"
+    GENERATOR = "generator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +83,8 @@ class Finding:
 
 def findings(state: RunState, span: Span) -> list[Finding]:
     """Apply every rule to a span; in the order of the rules, of one rule the fullest subject first."""
-    return [*_memory(state, span), *_cpu(state, span), *_host(state, span), *_apf(state, span), *_fsync(state, span)]
+    rules = (_memory, _cpu, _host, _apf, _space, _fsync, _etcd_cpu, _generator)
+    return [item for rule in rules for item in rule(state, span)]
 
 
 def limiting(found: Sequence[Finding]) -> Finding | None:
@@ -93,14 +109,29 @@ def _memory(state: RunState, span: Span) -> list[Finding]:
 
 
 def _cpu(state: RunState, span: Span) -> list[Finding]:
-    found: list[Finding] = []
-    for name, component in _servers(state):
-        cores = component.process.mean_cores(span)
-        quota = float(component.limit.cpu_cores or math.nan) if component.limit else math.nan
-        if not math.isnan(cores):
-            values = _known(cores=cores, quota_cores=quota)
-            found.append(Finding(Resource.CPU, name, cores / quota >= CPU_SHARE, values))
+    found = [item for name, component in _servers(state) for item in _cores(Resource.CPU, name, component, span)]
     return _fullest(found, lambda values: (values["cores"],))
+
+
+def _etcd_cpu(state: RunState, span: Span) -> list[Finding]:
+    component = state.components.get(_ETCD)
+    return [] if component is None else _cores(Resource.ETCD_CPU, _ETCD, component, span)
+
+
+def _cores(resource: Resource, name: str, component: ComponentSeries, span: Span) -> list[Finding]:
+    cores = component.process.mean_cores(span)
+    quota = float(component.limit.cpu_cores or math.nan) if component.limit else math.nan
+    if math.isnan(cores):
+        return []
+    return [Finding(resource, name, cores / quota >= CPU_SHARE, _known(cores=cores, quota_cores=quota))]
+
+
+def _generator(state: RunState, span: Span) -> list[Finding]:
+    cores = state.generator_process.mean_cores(span)
+    if math.isnan(cores):
+        return []
+    values = _known(cores=cores, lag_p99_s=state.lag_us(span).quantile(0.99) / 1e6)
+    return [Finding(Resource.GENERATOR, "load driver", cores >= GENERATOR_CORES, values)]
 
 
 def _host(state: RunState, span: Span) -> list[Finding]:
@@ -132,6 +163,15 @@ def _apf(state: RunState, span: Span) -> list[Finding]:
     return _fullest(
         found, lambda values: (values["queued"] + values["rejected"], values["seats_in_use"] / values["seats"])
     )
+
+
+def _space(state: RunState, span: Span) -> list[Finding]:
+    refused = sum(_NO_SPACE in (item.message or "") for item in state.flow_samples if contains(span, item.t_s))
+    sizes = [item.db_bytes for item in state.etcd.within(span) if not math.isnan(item.db_bytes)]
+    if not refused and not sizes:
+        return []
+    values = _known(db_bytes=max(sizes, default=math.nan), refused=float(refused))
+    return [Finding(Resource.ETCD_SPACE, _ETCD, refused > 0, values)]
 
 
 def _fsync(state: RunState, span: Span) -> list[Finding]:

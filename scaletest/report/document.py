@@ -157,7 +157,7 @@ class SloReport(Part):
 class LimitReport(Part):
     """What one rule found of one resource."""
 
-    resource: Literal["memory", "cpu", "host_cpu", "apf", "etcd_fsync"]
+    resource: Literal["memory", "cpu", "host_cpu", "apf", "etcd_space", "etcd_fsync", "etcd_cpu", "generator"]
     subject: str
     at_limit: bool
     values: dict[str, float] = Field(description="Figures in base units; those that were measured.")

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from scaletest.analysis.incident import Incident, Kind, LeverPhase, Milestone
-from scaletest.analysis.limiting import CPU_SHARE, FSYNC_P99_S, IDLE_SHARE, MEMORY_SHARE, Finding, Resource, limiting
+from scaletest.analysis.limiting import Finding, Resource, limiting
 from scaletest.analysis.slo import WINDOW_S
 from scaletest.analysis.state import Event, RunState
-from scaletest.core.units import format_bytes, format_count, format_duration, format_share
+from scaletest.core.units import format_bytes, format_count, format_duration
 from scaletest.report.document import (
     IncidentLine,
     IncidentReport,
     LeverReport,
-    LimitReport,
     SloReport,
 )
+from scaletest.report.limits import figures_text, limit_report, limit_text
 from scaletest.report.story import Told, first_line, tell_others
 
 __all__ = ["tell_incident"]
@@ -223,12 +223,7 @@ def _lever(phase: LeverPhase) -> LeverReport:
         recovered=phase.recovered,
         did=did,
         looked_at_from_s=phase.looked_at[0],
-        limits=[
-            LimitReport(
-                resource=item.resource.value, subject=item.subject, at_limit=item.at_limit, values=dict(item.values)
-            )
-            for item in phase.found
-        ],
+        limits=[limit_report(item) for item in phase.found],
         said=_why(phase, did) if phase.recovered is False else None,
     )  # fmt: skip
 
@@ -256,8 +251,8 @@ def _why(phase: LeverPhase, did: list[str]) -> str:
     over = format_duration(phase.looked_at[1] - phase.looked_at[0])
     limit = limiting(phase.found)
     if limit is not None:
-        return f"{head}{what} What stayed at its limit, in the last {over}: {_limit(limit)}."
-    near = "; ".join(_figures(item) for item in _one_of_each(phase.found)) or "nothing was measured"
+        return f"{head}{what} What stayed at its limit, in the last {over}: {limit_text(limit)}."
+    near = "; ".join(figures_text(item) for item in _one_of_each(phase.found)) or "nothing was measured"
     return f"{head}{what} No resource at its limit in the last {over}: {near}."
 
 
@@ -271,45 +266,3 @@ def _one_of_each(found: Iterable[Finding]) -> list[Finding]:
     for item in found:
         first.setdefault(item.resource, item)
     return list(first.values())
-
-
-def _limit(item: Finding) -> str:
-    values, figures = item.values, _figures(item)
-    match item.resource:
-        case Resource.MEMORY if values.get("oom_kills"):
-            kills = int(values["oom_kills"])
-            return f"memory, {item.subject} killed out of memory {f'{kills} times' if kills > 1 else 'once'}, {_memory(values)}"
-        case Resource.MEMORY:
-            return f"memory, {figures} ({MEMORY_SHARE:.0%} counts as full)"
-        case Resource.CPU:
-            return f"CPU, {figures} ({CPU_SHARE:.0%} counts as full)"
-        case Resource.HOST_CPU:
-            return f"CPU, {figures} (under {IDLE_SHARE:.0%} counts as full)"
-        case Resource.APF:
-            return f"API Priority and Fairness, {figures}"
-        case Resource.ETCD_FSYNC:
-            return f"etcd's disk, {figures} (over {format_duration(FSYNC_P99_S)} counts as slow)"
-
-
-def _memory(values: Mapping[str, float]) -> str:
-    used, cap = values.get("used_bytes"), values.get("cap_bytes")
-    said = "memory not sampled" if used is None else format_bytes(used)
-    return f"{said} of {format_bytes(cap)}" if cap is not None else said
-
-
-def _figures(item: Finding) -> str:
-    values = item.values
-    match item.resource:
-        case Resource.MEMORY:
-            share = f" ({format_share(values['used_bytes'] / values['cap_bytes'])})" if "cap_bytes" in values else ""
-            return f"{item.subject} memory {_memory(values)}{share}"
-        case Resource.CPU:
-            quota = f" of {values['quota_cores']:.2f}" if "quota_cores" in values else ""
-            return f"{item.subject} {values['cores']:.2f}{quota} cores"
-        case Resource.HOST_CPU:
-            return f"host {format_share(values['idle_share'])} idle"
-        case Resource.APF:
-            seats = f"{format_count(values['seats_in_use'])} of {format_count(values['seats'])} seats"
-            return f"level {item.subject} {seats}, {values['queued']:,.0f} queued, {values['rejected']:,.0f} rejected"
-        case Resource.ETCD_FSYNC:
-            return f"etcd fsync p99 {format_duration(values['p99_s'])}"

@@ -9,7 +9,7 @@ import pytest
 from scaletest.analysis.limiting import Resource, findings, limiting
 from scaletest.analysis.state import RunState
 from scaletest.core.journal import Record
-from tests.analysis.journals import GIB, apf_level, apiserver, etcd, host, process, record
+from tests.analysis.journals import GIB, apf_level, apiserver, driver, etcd, host, process, record
 
 SPAN = (0.0, 60.0)
 
@@ -55,6 +55,25 @@ def slow_disk(seconds: float) -> list[Record]:
     return [etcd(t, {0.001: 0, seconds: int(100 * t)}) for t in (1.0, 30.0, 59.0)]
 
 
+def used_by_etcd(cores: float) -> list[Record]:
+    return [process(float(t), etcd=(1, GIB, cores * t)) for t in (1, 30, 59)]
+
+
+def no_space(message: str) -> list[Record]:
+    sample: dict[str, Any] = {
+        "flow": "writes",
+        "step": "create-configmaps",
+        "outcome": "500",
+        "status": 500,
+        "message": message,
+    }
+    return [record("flow.sample", 30.0, **sample)]
+
+
+def driven(cores: float) -> list[Record]:
+    return [driver(float(t), cpu_s=cores * t) for t in (1, 30, 59)]
+
+
 def found(*records: Record) -> str:
     item = limiting(findings(RunState().apply_all(records), SPAN))
     return "none" if item is None else f"{item.resource} {item.subject}"
@@ -79,6 +98,12 @@ def found(*records: Record) -> str:
         ([level(61.0, 245, 10)], "none"),
         (slow_disk(0.2), "etcd_fsync etcd"),
         (slow_disk(0.1), "none"),
+        ([limit("etcd"), *used_by_etcd(1.81)], "etcd_cpu etcd"),
+        ([limit("etcd"), *used_by_etcd(1.79)], "none"),
+        (no_space("etcdserver: mvcc: database space exceeded"), "etcd_space etcd"),
+        (no_space("etcdserver: request timed out"), "none"),
+        (driven(0.91), "generator load driver"),
+        (driven(0.89), "none"),
         ([], "none"),
     ],
 )
