@@ -110,8 +110,15 @@ def analyse(state: RunState, profile: Mapping[str, Any]) -> Saturation | None:
         back=back,
         law=law,
         law_capacity_from=capacity_from,
-        usl=fit_usl([(p.step.value, p.goodput_per_s(goodput)) for p in points if p.step.counted and _is_load(log, p)]),
+        usl=_usl(log, points, goodput),
     )
+
+
+def _usl(log: SearchLog, points: Sequence[Point], goodput: Goodput) -> UslFit | None:
+    """Fit throughput over the number of clients; where the load is a rate, or answers grow with it, that law says nothing."""
+    if log.unit or not log.space.whole or goodput is Goodput.BYTES:
+        return None
+    return fit_usl([(p.step.value, p.answers_per_s) for p in points if p.step.counted and _is_load(log, p)])
 
 
 def _point(state: RunState, log: SearchLog, step: SearchStep) -> Point:

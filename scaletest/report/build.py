@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from scaletest.analysis import saturation
 from scaletest.analysis.evaluate import lockouts_of, measure
 from scaletest.analysis.flows import ArrivalTotals, FlowInterval, FlowSeries, StepTotals
 from scaletest.analysis.incident import analyse
@@ -19,6 +20,7 @@ from scaletest.profile.objectives import Subject
 from scaletest.report import document as doc
 from scaletest.report.incident import tell_incident
 from scaletest.report.rundir import LoadedRun
+from scaletest.report.saturation import tell_saturation
 from scaletest.report.story import tell
 from scaletest.report.timeline import timeline
 
@@ -39,6 +41,7 @@ def build(run: LoadedRun) -> doc.Document:
         phases=[_phase(state, phase) for phase in state.phases],
         story=tell(state),
         incident=tell_incident(state, analyse(state, run.info.profile)),
+        saturation=tell_saturation(saturation.analyse(state, run.info.profile)),
         timeline=timeline(state),
         flows=[_flow(name, series, run.info.profile) for name, series in state.flows.items()],
         failures=[doc.Failure(**_fields(sample)) for sample in state.flow_samples],

@@ -26,6 +26,7 @@ __all__ = [
     "IncidentLine",
     "IncidentReport",
     "JournalReport",
+    "LawReport",
     "LeverReport",
     "LimitReport",
     "Lockout",
@@ -34,6 +35,8 @@ __all__ = [
     "PhaseReport",
     "ProbeReport",
     "RunReport",
+    "SaturationReport",
+    "SearchStepReport",
     "ServerReport",
     "SloReport",
     "StepReport",
@@ -387,6 +390,76 @@ class Timeline(Part):
     api_server_memory_bytes: list[Number]
 
 
+class SearchStepReport(Part):
+    """A load of a search, measured over the steady part of its step."""
+
+    step: int
+    kind: Literal["search", "past", "back"]
+    value: float
+    load: str = Field(description="The value with its unit.")
+    factor: float | None = Field(description="Multiple of the load that held; null in the search itself.")
+    why: str
+    outcome: Literal["held", "failed", "not counted"]
+    reason: str | None = Field(description="Why it failed, or does not count.")
+    start_s: float
+    end_s: Number
+    steady_from_s: Number
+    steady_until_s: Number
+    dropped_s: float = Field(description="Warm-up that was not judged.")
+    settled: bool
+    nodes: int
+    answers_per_s: Number = Field(description="2xx answers to the flows that make the load.")
+    bytes_per_s: Number
+    latency_p50_s: Number
+    latency_p99_s: Number
+    error_rate: Number
+    operator_p99_s: Number = Field(description="Of the worst identity; null also where there was no answer.")
+    operator_success_rate: Number
+    api_server_memory_bytes: Number = Field(description="The most that one API server held.")
+    api_server_cpu_cores: Number = Field(description="Of all API servers together.")
+    killed: list[str] = Field(description="Components that were killed at their memory cap, or restarted.")
+
+
+class LawReport(Part):
+    """A law fitted to the curve: an estimate."""
+
+    law: Literal["agents", "usl"]
+    formula: str
+    predicted: Number = Field(description="The load at which the law has the limit; null where it has none.")
+    measured: Number = Field(description="The largest load that held.")
+    inputs: dict[str, float]
+    worst_residual: Number = Field(description="Largest distance of a measured point from the law, as a share.")
+    said: str
+
+
+class SaturationReport(Part):
+    """A search for the saturation point."""
+
+    parameter: str
+    unit: str
+    holds: list[str]
+    flows: list[str] = Field(description="Flows that make the load.")
+    reason: Literal["found", "never failed", "never held", "generator limit", "out of time", "cut short"]
+    said: str
+    capacity: Number = Field(description="The largest load that holds; where none failed, the largest that was tried.")
+    fails_at: Number
+    width: Number = Field(description="Width of the interval between the two, as a share of its smaller end.")
+    confirmed: bool = Field(description="Whether both ends of the interval were tried twice.")
+    contradictions: int
+    goodput: Literal["answers", "bytes"] = Field(description="What goodput is compared by.")
+    steps: list[SearchStepReport]
+    limit_said: str | None
+    limits: list[LimitReport] = Field(
+        description="Every rule on what is at its limit, at the smallest load that failed."
+    )
+    past: Literal["graceful", "degraded", "collapsed", "metastable"] | None
+    past_reasons: list[str]
+    recovered_after_s: Number
+    recovery_waited_s: Number
+    back_said: str | None
+    laws: list[LawReport]
+
+
 class Document(Part):
     """A report on one run."""
 
@@ -398,6 +471,7 @@ class Document(Part):
     phases: list[PhaseReport]
     story: list[StoryLine]
     incident: IncidentReport | None = Field(description="Null where nothing of an incident happened.")
+    saturation: SaturationReport | None = Field(description="Null where the profile has no search.")
     timeline: Timeline | None
     flows: list[FlowReport]
     failures: list[Failure]

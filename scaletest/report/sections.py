@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from scaletest.core.units import format_count, format_duration
-from scaletest.report import glyphs
+from scaletest.core.units import format_duration
+from scaletest.report import drawing, glyphs
 from scaletest.report.document import ArrivalsReport, Document, FlowReport, PhaseReport, ProbeReport, StepReport
+from scaletest.report.saturation_drawn import draw_saturation
 from scaletest.report.story import first_line
 
 __all__ = ["SECTIONS", "Drawn", "Section"]
 
-Drawn = Table | Text | Padding
+Drawn = drawing.Drawn
 Section = Callable[[Document, int], Iterable[Drawn]]
 
 WIDE: Final = 100
@@ -30,61 +30,25 @@ _LEVEL_STYLES: Final = {"info": "", "good": "green", "warning": "yellow", "bad":
 _MARKS: Final = {"good": glyphs.GOOD, "warning": "!", "bad": glyphs.BAD}
 
 
-def _title(text: str, note: str = "") -> Text:
-    return Text.assemble((text, "bold"), (f"  {note}" if note else "", "dim"))
-
-
-def _table(*columns: str, left: int = 1) -> Table:
-    """Make a table whose first ``left`` columns are text and the others numbers."""
-    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="dim")
-    table.add_column("", width=0)
-    for index, name in enumerate(columns):
-        if index < left:
-            table.add_column(name, overflow="fold")
-        else:
-            table.add_column(name, justify="right", no_wrap=True)
-    return table
-
-
-def _row(table: Table, *cells: str | Text) -> None:
-    table.add_row("", *cells)
-
-
-def _line(text: str | Text, style: str = "") -> Padding:
-    line = Text(text, style=style) if isinstance(text, str) else text
-    line.overflow = "fold"
-    return Padding(line, (0, 0, 0, 2))
-
-
-def _count(value: float | None) -> str:
-    return glyphs.NOTHING if value is None else format_count(round(value))
-
-
-def _rate(value: float | None) -> str:
-    return glyphs.NOTHING if value is None else format_count(value)
-
-
-def _cores(value: float | None) -> str:
-    return glyphs.NOTHING if value is None else f"{value:.2f}"
-
-
 def _verdict(document: Document, _width: int) -> Iterator[Drawn]:
     run, verdict = document.run, document.verdict
     yield Text.assemble((verdict.outcome.upper(), _STYLES[verdict.outcome]), f"  {run.profile}", (f"  {run.id}", "dim"))
     unmeasured = {f"{item.objective}: {item.said}" for item in document.objectives} if _never_began(document) else ()
     for reason in verdict.reasons:
         if reason not in unmeasured:
-            yield _line(first_line(reason), "yellow")
+            yield drawing.line(first_line(reason), "yellow")
     if document.journal.growing:
-        yield _line("the journal is being written to: the run may still be going on", "yellow")
+        yield drawing.line("the journal is being written to: the run may still be going on", "yellow")
     if document.journal.newer_lines:
-        yield _line(f"{document.journal.newer_lines} lines of a newer version of scaletest passed over", "yellow")
+        yield drawing.line(
+            f"{document.journal.newer_lines} lines of a newer version of scaletest passed over", "yellow"
+        )
     if run.summary:
-        yield _line(run.summary)
+        yield drawing.line(run.summary)
     versions = [f"{name} {run.versions[name]}" for name in ("kubernetes", "etcd", "kwok") if name in run.versions]
     started = run.started_at[:19].replace("T", " ")
     facts = [*versions, f"{run.nodes:,} nodes", format_duration(run.duration_s), f"{started} UTC"]
-    yield _line(", ".join(facts), "dim")
+    yield drawing.line(", ".join(facts), "dim")
 
 
 def _never_began(document: Document) -> bool:
@@ -95,9 +59,11 @@ def _never_began(document: Document) -> bool:
 def _objectives(document: Document, _width: int) -> Iterator[Drawn]:
     if not document.objectives:
         return
-    yield _title("Objectives")
+    yield drawing.title("Objectives")
     if _never_began(document):
-        yield _line(f"none of {len(document.objectives)} was measured: the run ended before its first phase", "yellow")
+        yield drawing.line(
+            f"none of {len(document.objectives)} was measured: the run ended before its first phase", "yellow"
+        )
         return
     table = Table(box=None, pad_edge=False, padding=(0, 1), show_header=False)
     for column in ("", "mark", "objective", "said", "samples"):
@@ -118,7 +84,7 @@ def _incident(document: Document, _width: int) -> Iterator[Drawn]:
     if incident is None:
         return
     rollout = "" if incident.rollout_s is None else f"T+ since the rollout of {incident.flow} began"
-    yield _title("Incident", rollout)
+    yield drawing.title("Incident", rollout)
     yield _events(
         (line.t_s, None if incident.rollout_s is None else _since(line.since_rollout_s or 0.0), line.level, line.text)
         for line in incident.timeline
@@ -126,10 +92,10 @@ def _incident(document: Document, _width: int) -> Iterator[Drawn]:
     if incident.recovered is False:
         broken = [item.name for item in incident.slos if item.measured and item.holds_from_s is None]
         what = f"SLO {', '.join(broken)} does not hold" if broken else "operators are not answered within 1 s"
-        yield _line(f"not recovered at the end: {what}", "red")
+        yield drawing.line(f"not recovered at the end: {what}", "red")
     for lever in incident.levers:
         if lever.said:
-            yield _line(lever.said, "yellow")
+            yield drawing.line(lever.said, "yellow")
 
 
 def _since(seconds: float) -> str:
@@ -138,7 +104,7 @@ def _since(seconds: float) -> str:
 
 def _story(document: Document, _width: int) -> Iterator[Drawn]:
     if document.story and document.incident is None:
-        yield _title("Story")
+        yield drawing.title("Story")
         yield _events((line.t_s, None, line.level, line.text) for line in document.story)
 
 
@@ -167,25 +133,25 @@ def _events(told: Iterable[tuple[float, str | None, str, str]]) -> Table:
 def _phases(document: Document, width: int) -> Iterator[Drawn]:
     if not document.phases:
         return
-    yield _title("Phases")
+    yield drawing.title("Phases")
     columns = ["phase", "length", "requests/s", "failed", "p99", "probe p99"]
-    table = _table(*columns, *(("probes good",) if width >= WIDE else ()), "API server", "cores")
+    table = drawing.table(*columns, *(("probes good",) if width >= WIDE else ()), "API server", "cores")
     for phase in document.phases:
-        _row(table, *_phase_cells(phase, width))
+        drawing.row(table, *_phase_cells(phase, width))
     yield table
 
 
 def _phase_cells(phase: PhaseReport, width: int) -> Iterator[str]:
     yield phase.name
     yield glyphs.duration_text(phase.duration_s)
-    yield _rate(phase.requests_per_s)
+    yield drawing.rate(phase.requests_per_s)
     yield glyphs.share_text(phase.error_rate)
     yield glyphs.duration_text(phase.latency_p99_s)
     yield _answer(phase.probe_p99_s, phase.probe_success_rate)
     if width >= WIDE:
         yield glyphs.share_text(phase.probe_success_rate)
     yield glyphs.bytes_text(phase.api_server_memory_bytes)
-    yield _cores(phase.api_server_cores)
+    yield drawing.cores(phase.api_server_cores)
 
 
 def _answer(seconds: float | None, success_rate: float | None) -> str:
@@ -199,11 +165,11 @@ def _timeline(document: Document, width: int) -> Iterator[Drawn]:
         return
     room = min(60, width - 44)
     length_s = timeline.slot_s * len(timeline.requests_per_s)
-    yield _title(
+    yield drawing.title(
         "Over time", f"{timeline.start_s:.1f} s to {timeline.start_s + length_s:.1f} s; each from 0 to its most"
     )
     rows: list[tuple[str, list[float | None], Callable[[float | None], str]]] = [
-        ("requests/s", timeline.requests_per_s, _rate),
+        ("requests/s", timeline.requests_per_s, drawing.rate),
         ("latency p99", timeline.latency_p99_s, glyphs.duration_text),
         ("probes, slowest", timeline.probe_s, glyphs.duration_text),
         ("API server memory", timeline.api_server_memory_bytes, glyphs.bytes_text),
@@ -223,25 +189,25 @@ def _timeline(document: Document, width: int) -> Iterator[Drawn]:
 def _flows(document: Document, width: int) -> Iterator[Drawn]:
     if not document.flows:
         return
-    yield _title("Flows", "latencies are of good (2xx) answers")
+    yield drawing.title("Flows", "latencies are of good (2xx) answers")
     for flow in document.flows:
         identity = f" as {flow.identity}" if flow.identity else ""
         if flow.arrivals is not None:
             yield from _arrivals(flow, flow.arrivals, identity)
         else:
             agents = f"{flow.started:,} of {flow.target:,} agents started, {flow.connected:,} connected"
-            yield _line(f"{flow.flow}{identity}: {agents}, {format_duration(flow.active_s)}")
+            yield drawing.line(f"{flow.flow}{identity}: {agents}, {format_duration(flow.active_s)}")
         if flow.connections:
-            yield _line(
+            yield drawing.line(
                 f"{flow.connections:,} connections made, p99 {glyphs.duration_text(flow.connect_p99_s)} (TCP and TLS)",
                 "dim",
             )
         if flow.exceptions:
-            yield _line(f"{flow.exceptions:,} exceptions in the locustfile", "yellow")
+            yield drawing.line(f"{flow.exceptions:,} exceptions in the locustfile", "yellow")
         yield _steps(flow, width)
         for step in flow.steps:
             if step.failed:
-                yield _line(_failed(step), "yellow")
+                yield drawing.line(_failed(step), "yellow")
     yield from _samples(document)
 
 
@@ -249,26 +215,26 @@ def _arrivals(flow: FlowReport, arrivals: ArrivalsReport, identity: str) -> Iter
     """Say what was asked for and what was offered, and what the step table's latencies count from."""
     length = f"{flow.connected:,} connections, {format_duration(flow.active_s)}"
     if arrivals.closed:
-        yield _line(f"{flow.flow}{identity}: a closed loop on {length}")
+        yield drawing.line(f"{flow.flow}{identity}: a closed loop on {length}")
     else:
         begun = arrivals.due - arrivals.dropped
         share = glyphs.share_text(arrivals.achieved)
-        yield _line(f"{flow.flow}{identity}: {begun:,} of {arrivals.due:,} arrivals begun ({share}) on {length}")
+        yield drawing.line(f"{flow.flow}{identity}: {begun:,} of {arrivals.due:,} arrivals begun ({share}) on {length}")
         lag = glyphs.duration_text(arrivals.start_lag_p99_s)
-        yield _line(f"begun {lag} late at p99; latency counts from when they were due", "dim")
+        yield drawing.line(f"begun {lag} late at p99; latency counts from when they were due", "dim")
     if arrivals.dropped:
-        yield _line(f"{arrivals.dropped:,} dropped: {arrivals.most_in_flight:,} were in flight", "yellow")
+        yield drawing.line(f"{arrivals.dropped:,} dropped: {arrivals.most_in_flight:,} were in flight", "yellow")
     if arrivals.in_flight_at_end:
-        yield _line(f"{arrivals.in_flight_at_end:,} had not ended when the flow was stopped", "yellow")
+        yield drawing.line(f"{arrivals.in_flight_at_end:,} had not ended when the flow was stopped", "yellow")
     for step in flow.steps:
         if step.service_p99_s is not None and not arrivals.closed:
             p50, p99 = glyphs.duration_text(step.service_p50_s), glyphs.duration_text(step.service_p99_s)
-            yield _line(f"{step.step}: {p50} from the send, p99 {p99}", "dim")
+            yield drawing.line(f"{step.step}: {p50} from the send, p99 {p99}", "dim")
 
 
 def _steps(flow: FlowReport, width: int) -> Table:
     extra = ("p95",) if width >= WIDE else ()
-    table = _table("step", "requests", "per s", "failed", "p50", *extra, "p99", "max", "data/s")
+    table = drawing.table("step", "requests", "per s", "failed", "p50", *extra, "p99", "max", "data/s")
     for step in flow.steps:
         failed = glyphs.share_text(step.failed / step.requests if step.requests else None)
         p95 = (glyphs.duration_text(step.p95_s),) if width >= WIDE else ()
@@ -278,11 +244,11 @@ def _steps(flow: FlowReport, width: int) -> Table:
             glyphs.duration_text(step.p99_s),
             glyphs.duration_text(step.max_s),
         )
-        _row(
+        drawing.row(
             table,
             step.step,
-            _count(step.requests),
-            _rate(step.rate_per_s),
+            drawing.count(step.requests),
+            drawing.rate(step.rate_per_s),
             failed,
             *latencies,
             glyphs.bytes_text(step.bytes_per_s),
@@ -292,7 +258,7 @@ def _steps(flow: FlowReport, width: int) -> Table:
 
 def _failed(step: StepReport) -> str:
     by_outcome = ", ".join(
-        f"{_count(count)} {outcome}" for outcome, count in step.outcomes.items() if not outcome.startswith("2")
+        f"{drawing.count(count)} {outcome}" for outcome, count in step.outcomes.items() if not outcome.startswith("2")
     )
     return f"{step.step} failed: {by_outcome}; after {glyphs.duration_text(step.failed_p50_s)} (median)"
 
@@ -305,39 +271,39 @@ def _samples(document: Document) -> Iterator[Drawn]:
             seen.add(key)
             said = ": ".join(part for part in (item.reason, item.message) if part)
             place = f"{item.flow}.{item.step} at {item.t_s:.1f} s"
-            yield _line(f"e.g. {place}: {item.outcome}{f', {said}' if said else ''}"[:300], "dim")
+            yield drawing.line(f"e.g. {place}: {item.outcome}{f', {said}' if said else ''}"[:300], "dim")
 
 
 def _probes(document: Document, width: int) -> Iterator[Drawn]:
     if not document.probes:
         return
-    yield _title("Probes", "a failed request is infinitely long")
+    yield drawing.title("Probes", "a failed request is infinitely long")
     wide = ("p50",) if width >= WIDE else ()
-    table = _table("probe", "identity", "asked", "good", *wide, "p99", "max", "locked out", left=2)
+    table = drawing.table("probe", "identity", "asked", "good", *wide, "p99", "max", "locked out", left=2)
     for probe in document.probes:
-        _row(table, *_probe_cells(probe, width))
+        drawing.row(table, *_probe_cells(probe, width))
     yield table
     for probe in document.probes:
         failed = {outcome: count for outcome, count in probe.outcomes.items() if outcome not in {"ok", "unfinished"}}
         if failed:
-            by_outcome = ", ".join(f"{_count(count)} {outcome}" for outcome, count in failed.items())
-            yield _line(f"{probe.probe} as {probe.identity} failed: {by_outcome}", "yellow")
+            by_outcome = ", ".join(f"{drawing.count(count)} {outcome}" for outcome, count in failed.items())
+            yield drawing.line(f"{probe.probe} as {probe.identity} failed: {by_outcome}", "yellow")
         if len(probe.servers) > 1:
             each = ", ".join(
                 f"{item.server} {glyphs.share_text(item.success_rate)} good, p99 {_answer(item.p99_s, item.success_rate)}"
                 for item in probe.servers
             )
-            yield _line(f"{probe.probe} as {probe.identity}, each server: {each}", "dim")
+            yield drawing.line(f"{probe.probe} as {probe.identity}, each server: {each}", "dim")
     for nodes in document.nodes:
         counts = f"{nodes.ready:,} of {nodes.total:,} nodes Ready at the end"
         worst = f", {nodes.most_not_ready:,} not Ready at worst" if nodes.most_not_ready else ""
-        yield _line(f"{nodes.probe}: {counts}{worst}", "yellow" if nodes.not_ready else "")
+        yield drawing.line(f"{nodes.probe}: {counts}{worst}", "yellow" if nodes.not_ready else "")
 
 
 def _probe_cells(probe: ProbeReport, width: int) -> Iterator[str | Text]:
     yield probe.probe
     yield probe.identity
-    yield _count(probe.observations)
+    yield drawing.count(probe.observations)
     yield glyphs.share_text(probe.success_rate)
     if width >= WIDE:
         yield _answer(probe.p50_s, probe.success_rate)
@@ -350,18 +316,18 @@ def _probe_cells(probe: ProbeReport, width: int) -> Iterator[str | Text]:
 def _components(document: Document, width: int) -> Iterator[Drawn]:
     if not document.components:
         return
-    yield _title("Components", "memory at its most; CPU in cores")
+    yield drawing.title("Components", "memory at its most; CPU in cores")
     cells = 20 if width >= WIDE else 6
     wide = ("most",) if width >= WIDE else ()
-    table = _table("component", "memory", "of cap", "", "cpu", *wide, "quota", "restarts")
+    table = drawing.table("component", "memory", "of cap", "", "cpu", *wide, "quota", "restarts")
     for item in document.components:
         share = (item.memory_max_bytes or 0.0) / item.memory_cap_bytes if item.memory_cap_bytes else None
         quota = glyphs.NOTHING if item.cpu_quota_cores is None else f"{item.cpu_quota_cores:.2f}"
         quota += "*" if item.cpu_quota_cores is not None and item.cpu_by == "none" else ""
-        _row(
+        drawing.row(
             table, item.component, glyphs.bytes_text(item.memory_max_bytes), glyphs.bytes_text(item.memory_cap_bytes),
             Text(glyphs.bar(share, width=cells) if share is not None else "", "red" if (share or 0) > 0.9 else "cyan"),
-            _cores(item.cpu_mean_cores), *((_cores(item.cpu_max_cores),) if width >= WIDE else ()), quota,
+            drawing.cores(item.cpu_mean_cores), *((drawing.cores(item.cpu_max_cores),) if width >= WIDE else ()), quota,
             _restarts(item.restarts, item.oom_kills),
         )  # fmt: skip
     yield table
@@ -375,32 +341,39 @@ def _restarts(restarts: int, oom_kills: int) -> Text:
 def _enforcement(document: Document) -> Iterator[Drawn]:
     capped = sorted({item.memory_by for item in document.components if item.memory_cap_bytes and item.memory_by})
     if capped:
-        yield _line(f"memory caps are enforced by {', '.join(capped).replace('_', ' ')}", "dim")
+        yield drawing.line(f"memory caps are enforced by {', '.join(capped).replace('_', ' ')}", "dim")
     if any(item.cpu_quota_cores is not None and item.cpu_by == "none" for item in document.components):
-        yield _line("* quota not enforced: this host has no CPU control group for us (GOMAXPROCS is set)", "dim")
+        yield drawing.line("* quota not enforced: this host has no CPU control group for us (GOMAXPROCS is set)", "dim")
 
 
 def _servers(document: Document, _width: int) -> Iterator[Drawn]:
     levels = [item for item in document.apf if item.dispatched or item.rejected or item.queued_max]
     if levels:
-        yield _title("API Priority and Fairness")
-        table = _table("level", "seats", "most used", "most queued", "let through", "rejected")
+        yield drawing.title("API Priority and Fairness")
+        table = drawing.table("level", "seats", "most used", "most queued", "let through", "rejected")
         for item in levels:
-            rejected = ", ".join(f"{_count(count)} {reason}" for reason, count in item.rejected.items() if count)
-            seats = (_count(item.seats_limit), _count(item.seats_max), _count(item.queued_max), _count(item.dispatched))
-            _row(table, item.level, *seats, Text(rejected or "0", "yellow" if rejected else ""))
+            rejected = ", ".join(f"{drawing.count(count)} {reason}" for reason, count in item.rejected.items() if count)
+            seats = (
+                drawing.count(item.seats_limit),
+                drawing.count(item.seats_max),
+                drawing.count(item.queued_max),
+                drawing.count(item.dispatched),
+            )
+            drawing.row(table, item.level, *seats, Text(rejected or "0", "yellow" if rejected else ""))
         yield table
     if document.api_requests:
         top = sorted(document.api_requests.items(), key=lambda item: -item[1])[:6]
-        answered = ", ".join(f"{_count(count)} {key}" for key, count in top if count)
+        answered = ", ".join(f"{drawing.count(count)} {key}" for key, count in top if count)
         if answered:
-            yield _line(f"API servers answered: {answered}")
+            yield drawing.line(f"API servers answered: {answered}")
     if len(document.api_requests_by_server) > 1:
-        each = ", ".join(f"{server} {_count(count)}" for server, count in document.api_requests_by_server.items())
-        yield _line(f"each API server answered: {each}")
+        each = ", ".join(
+            f"{server} {drawing.count(count)}" for server, count in document.api_requests_by_server.items()
+        )
+        yield drawing.line(f"each API server answered: {each}")
     if document.metrics_gaps:
         gaps = ", ".join(_gaps(target, outcomes) for target, outcomes in document.metrics_gaps.items())
-        yield _line(f"scrapes failed: {gaps}", "yellow")
+        yield drawing.line(f"scrapes failed: {gaps}", "yellow")
 
 
 def _gaps(target: str, outcomes: dict[str, int]) -> str:
@@ -413,23 +386,25 @@ def _machine(document: Document, _width: int) -> Iterator[Drawn]:
     etcd, host, generator = document.etcd, document.host, document.generator
     if not (etcd or generator or document.run.facts or host.available_min_bytes is not None):
         return
-    yield _title("Machine")
+    yield drawing.title("Machine")
     if etcd is not None:
         disk = (
             f"fsync p99 {glyphs.duration_text(etcd.fsync_p99_s)}, commit p99 {glyphs.duration_text(etcd.commit_p99_s)}"
         )
-        yield _line(f"etcd: {disk}, database {glyphs.bytes_text(etcd.db_max_bytes)}, {_count(etcd.puts)} puts")
+        yield drawing.line(
+            f"etcd: {disk}, database {glyphs.bytes_text(etcd.db_max_bytes)}, {drawing.count(etcd.puts)} puts"
+        )
     if host.available_min_bytes is not None:
         memory = f"{glyphs.bytes_text(host.available_min_bytes)} of {glyphs.bytes_text(host.memory_bytes)} available at least"
         cpu = f"{glyphs.share_text(host.cpu_idle_share)} of {host.cores or '?'} cores idle"
-        yield _line(f"host: {memory}, {cpu}")
+        yield drawing.line(f"host: {memory}, {cpu}")
     if generator is not None:
         lag = f"lag p50 {glyphs.duration_text(generator.lag_p50_s)}, p99 {glyphs.duration_text(generator.lag_p99_s)}"
-        cpu = f"{_cores(generator.cpu_mean_cores)} cores, {_cores(generator.cpu_max_cores)} at most"
+        cpu = f"{drawing.cores(generator.cpu_mean_cores)} cores, {drawing.cores(generator.cpu_max_cores)} at most"
         memory = f"{glyphs.bytes_text(generator.memory_max_bytes)}, {generator.sockets_max:,} sockets"
-        yield _line(f"load driver: {lag}; {cpu}; {memory}")
+        yield drawing.line(f"load driver: {lag}; {cpu}; {memory}")
     for title, fact in document.run.facts.items():
-        yield _line(f"{title}: {fact}")
+        yield drawing.line(f"{title}: {fact}")
 
 
 def _validity(document: Document, _width: int) -> Iterator[Drawn]:
@@ -442,13 +417,13 @@ def _validity(document: Document, _width: int) -> Iterator[Drawn]:
         said = "nothing was measured: there is nothing to judge"
     else:
         said = "the numbers can be used"
-    yield _title("Validity", said)
+    yield drawing.title("Validity", said)
     for item in document.validity:
         style = {"good": "green", "warning": "yellow", "bad": "red"}[item.grade]
         line = Text.assemble((_MARKS[item.grade], style), f" {item.check}: {item.said}")
         if item.remedy:
             line.append(f". {item.remedy}", "yellow")
-        yield _line(line)
+        yield drawing.line(line)
 
 
 def _footer(document: Document, _width: int) -> Iterator[Drawn]:
@@ -457,5 +432,5 @@ def _footer(document: Document, _width: int) -> Iterator[Drawn]:
 
 
 SECTIONS: Final[tuple[Section, ...]] = (
-    _verdict, _objectives, _incident, _story, _phases, _timeline, _flows, _probes, _components, _servers, _machine, _validity, _footer,
+    _verdict, _objectives, draw_saturation, _incident, _story, _phases, _timeline, _flows, _probes, _components, _servers, _machine, _validity, _footer,
 )  # fmt: skip

@@ -352,25 +352,25 @@ class Searcher:
         except (TimeoutError, ScaletestError) as error:
             why = error.message if isinstance(error, ScaletestError) else "the API server did not let it"
             self._note(f"not all of the load could be taken back: {why}", "warning")
-        recovered_s = await self._recovered(profile, began_s, within_s)
-        waited_s = self._now_s() - began_s
+        recovered_s, window = await self._recovered(profile, began_s, within_s)
+        outcome = Outcome.FAILED if recovered_s is None else Outcome.HELD
         self._journal.append(
             "search.step.end",
-            step=number, outcome=(Outcome.FAILED if recovered_s is None else Outcome.HELD).value,
-            reason="" if recovered_s is not None else "does not hold again", holds=self._holds(profile, (self._now_s() - self._pace.recovery_window_s, math.inf)),
-            health=[], steady=None, recovered_after_s=recovered_s, waited_s=round(waited_s, 3),
+            step=number, outcome=outcome.value, reason="does not hold again" if recovered_s is None else "",
+            holds=self._holds(profile, window), health=[], steady=[round(edge_s, 3) for edge_s in window],
+            recovered_after_s=recovered_s, waited_s=round(self._now_s() - began_s, 3),
         )  # fmt: skip
 
-    async def _recovered(self, profile: Profile, began_s: float, within_s: float) -> float | None:
-        """Return how long after ``began_s`` a time began in which everything held; None when none did in time."""
+    async def _recovered(self, profile: Profile, began_s: float, within_s: float) -> tuple[float | None, Span]:
+        """Return how long after ``began_s`` a time began in which everything held, and that time; None and the last when none did."""
         window_s = self._pace.recovery_window_s
         while (now_s := self._now_s()) - began_s < within_s + window_s:
             # Answers that are under way are waited for: the window ends before now.
             span = (now_s - self._pace.grace_s - window_s, now_s - self._pace.grace_s)
             if span[0] >= began_s and self._all_hold(profile, span) and not self._unanswered(span):
-                return round(span[0] - began_s, 3)
+                return round(span[0] - began_s, 3), span
             await asyncio.sleep(self._pace.look_s)
-        return None
+        return None, (now_s - window_s, now_s)
 
     def _note(self, text: str, level: str = "info") -> None:
         self._journal.append("note", level=level, text=text)

@@ -5,7 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from scaletest.core.journal import Record
-from tests.analysis.journals import record
+from scaletest.core.rundir import RunInfo
+from tests.analysis.journals import (
+    GIB,
+    MIB,
+    apf_level,
+    apiserver,
+    driver,
+    flow,
+    probe,
+    process,
+    record,
+    run_info,
+    setup_records,
+)
+from tests.analysis.journals import step as journal_step
 
 
 def start(t: float = 100.0, **more: Any) -> Record:
@@ -55,3 +69,81 @@ FOUND = [
     (290, "held"), (300, "held"), (300, "held"), (310, "failed"),
 ]  # fmt: skip
 """The trials of a search that finds 300 to 310."""
+
+
+CAPACITY_BYTES_PER_S = 100e6
+BYTES_PER_AGENT = 10_600.0
+PERIOD_S = 10.0
+
+
+def measured_search(*, returns: bool = True) -> list[Record]:
+    """A whole search of agents that list what stands on their nodes, with what a server of 100 MB/s would have answered.
+
+    The agents law has its limit at √(100 MB/s × 10 s / 10.6 KB) = 307.
+    """
+    tried: list[tuple[float, str, dict[str, Any]]] = [(value, outcome, {}) for value, outcome in FOUND]
+    past: list[tuple[float, str, dict[str, Any]]] = [
+        (300 * factor, "failed", {"stage": "past", "factor": factor, "why": "past"}) for factor in (1.25, 1.5, 2.0, 4.0)
+    ]
+    records, t, cpu_s = (
+        [*setup_records(), record("phase.start", 90.0, phase="search"), start(flows=["agents"])],
+        110.0,
+        0.0,
+    )
+    for number, (value, outcome, more) in enumerate([*tried, *past], start=1):
+        records += step(number, value, outcome, t, **more)
+        records += _seconds(value, t + 10, cpu_s)
+        cpu_s += 30 * _cores(value)
+        t += 50.0
+    back: dict[str, Any] = {
+        "stage": "back",
+        "factor": 0.5,
+        "why": "the load goes back",
+        "steady": None,
+        "waited_s": 60.0,
+    }
+    if returns:
+        back["recovered_after_s"] = 3.5
+    records += step(len(tried) + len(past) + 1, 150, "held" if returns else "failed", t, **back)
+    records += _seconds(150 if returns else 1_200, t + 10, cpu_s)
+    return [*records, end(700.0), record("phase.end", t + 60, phase="search", reason="done")]
+
+
+def search_info() -> RunInfo:
+    """The ``run.json`` of ``measured_search``."""
+    profile: dict[str, Any] = dict(run_info().profile) | {
+        "name": "saturation-agents",
+        "summary": "How many nodes can have an agent that lists all pods.",
+        "flows": {"agents": {"agents": {"perNode": 1, "rollout": "10/s"}, "steps": [{"list": "pods", "every": "10s"}]}},
+        "objectives": [{"check": "search.capacity >= 250", "abort": False, "delay": "0s"}],
+    }
+    return run_info(id="20261130T120000Z-saturation-agents", profile=profile)
+
+
+def _cores(agents: float) -> float:
+    return min(1.45, 0.1 + 1.35 * agents**2 * BYTES_PER_AGENT / PERIOD_S / CAPACITY_BYTES_PER_S)
+
+
+def _seconds(agents: float, t: float, cpu_s: float) -> list[Record]:
+    """Thirty seconds of a step: the server answers what it can, and operators wait where it cannot answer all."""
+    size = agents * BYTES_PER_AGENT
+    wanted_per_s = agents / PERIOD_S
+    answered = round(10 * min(wanted_per_s, CAPACITY_BYTES_PER_S / size))
+    slow = wanted_per_s * size > CAPACITY_BYTES_PER_S
+    records = [process(t - 0.01, kube_apiserver=(101, GIB, cpu_s))]
+    for second in range(0, 30, 10):
+        at = t + second + 10
+        list_pods = journal_step([4_000_000 if slow else 300_000] * answered, bytes=round(answered * size))
+        records += [
+            flow(
+                at - 0.01, steps={"list-pods": list_pods}, interval_s=10.0, target=round(agents), started=round(agents)
+            ),
+            driver(at - 0.01, interval_s=10.0),
+            process(at - 0.01, kube_apiserver=(101, GIB + 4 * MIB * agents, cpu_s + _cores(agents) * (second + 10))),
+            apiserver(
+                at - 0.01,
+                workload_low=apf_level(seats_limit=245, seats_in_use=200 if slow else 20, queued=40 if slow else 0),
+            ),
+            *(probe(at - 10 + each, 2.0 if slow else 0.05) for each in range(10)),
+        ]
+    return records

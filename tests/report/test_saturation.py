@@ -1,0 +1,102 @@
+"""A search in the report: the answer first, in words; golden texts for the section.
+
+``SCALETEST_UPDATE_GOLDEN=1 pytest tests/report`` writes the golden texts anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from scaletest.analysis.state import RunState
+from scaletest.analysis.verdict import judge
+from scaletest.core.journal import Record
+from scaletest.report.build import build
+from scaletest.report.document import Document, SaturationReport
+from scaletest.report.json_report import render_json, report_schema
+from scaletest.report.rundir import JournalHealth, LoadedRun
+from scaletest.report.terminal import render
+from tests.analysis.searches import FOUND, end, measured_search, search_info, start, step, steps
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def document(records: list[Record]) -> Document:
+    info, state = search_info(), RunState().apply_all(records)
+    health = JournalHealth(state.records, 0, 0, growing=False)
+    return build(LoadedRun(Path("results") / info.id, info, state, judge(info, state), health))
+
+
+def told(*records: Record) -> SaturationReport:
+    found = document(list(records)).saturation
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("returns", [True, False])
+def test_golden(width: int, *, returns: bool) -> None:
+    text = render(document(measured_search(returns=returns)), width=width)
+    actual = text[text.index("Saturation") : text.index("\nPhases")]
+    path = GOLDEN / f"saturation_{'back' if returns else 'down'}-{width}.txt"
+    if os.environ.get("SCALETEST_UPDATE_GOLDEN"):
+        path.write_text(actual, encoding="utf-8")
+
+    assert path.read_text(encoding="utf-8") == actual
+    assert max(map(len, actual.splitlines())) <= width
+
+
+def test_the_json_report_is_valid() -> None:
+    data = json.loads(render_json(document(measured_search())))
+
+    jsonschema.validate(data, report_schema())
+    assert (300, 310, "found") == tuple(data["saturation"][key] for key in ("capacity", "fails_at", "reason"))
+    assert 16 == len(data["saturation"]["steps"])
+
+
+def test_a_report_without_a_search_has_no_section() -> None:
+    assert document([]).saturation is None
+    assert "Saturation" not in render(document([]), width=80)
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        (
+            [*steps((50, "held"), (100, "held"), (100, "held"))],
+            "Not saturated up to agents = 100. That is where the search ends",
+        ),
+        (
+            [*steps((50, "failed"), (50, "failed"))],
+            "Nothing held: agents = 50 already failed. That is where the search begins",
+        ),
+        (
+            [*steps((50, "not counted"), (50, "not counted"))],
+            "Nothing was found out about agents. The load generator could not make 50",
+        ),
+        (
+            [*steps(*FOUND[:4]), end(400.0, "out of time")],
+            "agents = 200 holds, 400 fails: an interval of 100 %. Not confirmed",
+        ),
+        ([*steps(*FOUND[:3])], "Not saturated up to agents = 200. The search was cut short."),
+        ([], "Nothing was found out about agents. The search was cut short."),
+    ],
+)
+def test_a_search_without_an_interval_is_said_plainly(records: list[Record], said: str) -> None:
+    assert told(start(end=100.0 if "ends" in said else 20_000.0), *records).said.startswith(said)
+
+
+def test_contradictions_are_said() -> None:
+    tried = [*FOUND, (300.0, "failed")]
+
+    assert "1 step contradicts another" in told(start(), *steps(*tried)).said
+
+
+def test_a_step_that_does_not_count_is_said_with_its_reason() -> None:
+    records = [start(), *step(1, 50, "not counted", 110.0, reason="event-loop lag: p99 300 ms")]
+
+    assert "50 did not count: event-loop lag: p99 300 ms" in render(document(records), width=120)
