@@ -7,19 +7,24 @@ from collections.abc import Iterator, Sequence
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Plan
 from scaletest.controlplane.record import ClusterRecord
-from scaletest.core.units import format_bytes, format_count, format_duration
+from scaletest.core.units import format_bytes, format_count, format_duration, format_share
 from scaletest.profile.schema import ArrivalsSpec, FlowSpec, Phase
 from scaletest.runner.plan import RunPlan
+from scaletest.runner.searchplan import SearchPlan
 
 __all__ = ["plan_text"]
 
 
-def plan_text(plan: RunPlan, control_plane: Sequence[Plan] | ClusterRecord, run_dir: str) -> str:
+def plan_text(
+    plan: RunPlan, search: SearchPlan | None, control_plane: Sequence[Plan] | ClusterRecord, run_dir: str
+) -> str:
     """Return what the run would do, need and take: on a control plane of its own, or on one that runs already."""
-    return "\n".join(_lines(plan, control_plane, run_dir))
+    return "\n".join(_lines(plan, search, control_plane, run_dir))
 
 
-def _lines(plan: RunPlan, control_plane: Sequence[Plan] | ClusterRecord, run_dir: str) -> Iterator[str]:
+def _lines(
+    plan: RunPlan, search: SearchPlan | None, control_plane: Sequence[Plan] | ClusterRecord, run_dir: str
+) -> Iterator[str]:
     profile = plan.profile
     yield f"{profile.name}: {profile.summary.strip()}"
     yield ""
@@ -33,11 +38,14 @@ def _lines(plan: RunPlan, control_plane: Sequence[Plan] | ClusterRecord, run_dir
         yield f"  {title:<26} {_flow_text(flow, plan.most_nodes)}"
     yield ""
     set_up = "" if isinstance(control_plane, ClusterRecord) else " with set-up"
-    longest_s = sum(phase.longest_s for phase in profile.phases) if not set_up else plan.longest_s
+    longest_s = sum(phase.longest_s for phase in profile.phases) + (plan.set_up_s if set_up else 0.0)
     yield f"Phases, at most {format_duration(longest_s)}{set_up}"
     for phase in profile.phases:
         yield f"  {phase.name:<26} {_phase_text(phase)}"
     yield ""
+    if search is not None:
+        yield from _search_lines(search)
+        yield ""
     yield "Objectives"
     for objective in profile.objectives:
         yield f"  {objective.check}"
@@ -110,6 +118,22 @@ def _arrivals_text(spec: ArrivalsSpec) -> str:
     else:
         rates = f"{spec.rate_per_s:g}/s"
     return f"{spec.process} arrivals at {rates}"
+
+
+def _search_lines(search: SearchPlan) -> Iterator[str]:
+    spec, space, unit = search.spec, search.space, search.load.unit
+    yield f"Search, {format_duration(search.shortest_s)} or more, at most {format_duration(search.longest_s)}"
+    capped = f" ({format_count(search.asked_end)} has more nodes than fit)" if space.end != search.asked_end else ""
+    ends = f"from {format_count(space.start)}{unit} to {format_count(space.end)}{unit}{capped}"
+    yield f"  {spec.parameter:<26} {ends}, {space.factor:g} times from load to load, then halved to {format_share(spec.resolution)}"
+    step = f"of {format_duration(spec.step.at_least_s)} to {format_duration(spec.step.at_most_s)}"
+    yield f"  {'steps':<26} up to {search.trials} {step}; more where steps contradict each other"
+    for text in spec.holds:
+        yield f"  {'holds':<26} {text}"
+    past = ", ".join(f"{factor:g}" for factor in spec.past)
+    if past:
+        yield f"  {'then':<26} {past} times what held, {format_duration(spec.step.at_least_s)} each"
+    yield f"  {'then':<26} back to {spec.back:g} times, watched for {format_duration(spec.recover_within_s)} at most"
 
 
 def _phase_text(phase: Phase) -> str:

@@ -31,6 +31,7 @@ from scaletest.report.terminal import print_report
 from scaletest.runner.local import LocalEngines, LocalOptions
 from scaletest.runner.plan import RunPlan, make_plan, refuse_if_too_large
 from scaletest.runner.rundirs import default_run_dir
+from scaletest.runner.searchplan import SearchPlan, plan_search
 from scaletest.runner.session import RunOptions, RunResult, execute
 from scaletest.runner.versions import refuse_unknown_versions
 
@@ -66,7 +67,8 @@ def run_profile(request: RunRequest) -> None:
         refuse_unknown_versions(loaded)
     plan = make_plan(loaded.profile, read_host())
     if request.dry_run:
-        raise SystemExit(int(_print_plan(request, plan, standing, run_dir)))
+        search = plan_search(loaded, plan.fitting_nodes)
+        raise SystemExit(int(_print_plan(request, plan, search, standing, run_dir)))
     if run_dir.exists():
         raise RunDirectoryError(run_dir, "exists already", hint="Name another with --output; nothing was changed.")
     for cleaned in registry.clean_dead():
@@ -94,13 +96,15 @@ def _standing(request: RunRequest) -> ClusterRecord | None:
     return registry.get(request.cluster)
 
 
-def _print_plan(request: RunRequest, plan: RunPlan, standing: ClusterRecord | None, run_dir: Path) -> ExitCode:
+def _print_plan(
+    request: RunRequest, plan: RunPlan, search: SearchPlan | None, standing: ClusterRecord | None, run_dir: Path
+) -> ExitCode:
     if standing is not None:
-        print(plan_text(plan, standing, str(run_dir)))  # noqa: T201
+        print(plan_text(plan, search, standing, str(run_dir)))  # noqa: T201
         return ExitCode.PASS if registry.status_of(standing) == "ready" else ExitCode.ENVIRONMENT
     spec = plan.profile.control_plane
     found = plan_all(spec.kubernetes, spec.etcd, explicit=parse_binary_flags(request.binaries))
-    print(plan_text(plan, found, str(run_dir)))  # noqa: T201
+    print(plan_text(plan, search, found, str(run_dir)))  # noqa: T201
     complete = all(item.source is not None for item in found)
     return ExitCode.PASS if complete else ExitCode.ENVIRONMENT
 
@@ -124,7 +128,12 @@ async def execute_once(
     async with _progress(request, loaded) as progress:
         result = await execute(
             loaded,
-            RunOptions(run_dir=run_dir, argv=sys.argv[1:], host=host_info().to_json()),
+            RunOptions(
+                run_dir=run_dir,
+                argv=sys.argv[1:],
+                host=host_info().to_json(),
+                most_nodes=make_plan(loaded.profile, read_host()).fitting_nodes,
+            ),
             LocalEngines(loaded, options),
             progress,
         )

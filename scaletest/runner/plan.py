@@ -13,6 +13,7 @@ from scaletest.core.errors import ResourceShortage
 from scaletest.core.units import format_bytes, format_count
 from scaletest.profile.levers import most_api_servers
 from scaletest.profile.schema import COMPONENTS, ComponentName, FleetSpec, Profile
+from scaletest.runner.searchplan import longest_s
 
 __all__ = ["RunPlan", "make_plan", "refuse_if_too_large"]
 
@@ -39,9 +40,15 @@ class RunPlan:
     """Most API servers that the run can have at a time; ``limits`` and ``needed_bytes`` are of one."""
 
     @property
+    def set_up_s(self) -> float:
+        """Time of set-up and end."""
+        return _SET_UP_S
+
+    @property
     def longest_s(self) -> float:
         """The longest that the run can take, once binaries are at hand."""
-        return _SET_UP_S + sum(phase.longest_s for phase in self.profile.phases)
+        search_s = longest_s(self.profile.search) if self.profile.search is not None else 0.0
+        return _SET_UP_S + sum(phase.longest_s for phase in self.profile.phases) + search_s
 
     @property
     def all_needed_bytes(self) -> int:

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from scaletest.analysis.evaluate import ObjectiveResult, good_spell_of, measure
 from scaletest.analysis.flows import is_good
-from scaletest.analysis.search import Ask, Outcome, Reason, Space, Trial, conclude, plan_next
+from scaletest.analysis.search import Ask, Outcome, Reason, Trial, conclude, plan_next
 from scaletest.analysis.searchlog import StepKind
 from scaletest.analysis.series import Span, contains
 from scaletest.analysis.state import RunState
@@ -37,11 +37,11 @@ from scaletest.core.journal import JournalFile
 from scaletest.core.units import format_count, format_duration
 from scaletest.profile.loading import LoadedProfile
 from scaletest.profile.objectives import parse_objective
-from scaletest.profile.schema import Profile, SearchSpec
-from scaletest.profile.search import parse_load
+from scaletest.profile.schema import Profile
 from scaletest.profile.stepping import StepChange, load_flows, step_change
+from scaletest.runner.searchplan import SearchPlan
 
-__all__ = ["Loads", "Pace", "Searcher", "space_of"]
+__all__ = ["Loads", "Pace", "Searcher"]
 
 
 class Loads(Protocol):
@@ -82,28 +82,21 @@ class _Judgement:
     health: list[str]
 
 
-def space_of(loaded: LoadedProfile, search: SearchSpec) -> Space:
-    """Return the loads that a search of this profile goes through."""
-    lightest, heaviest = parse_load(loaded.parameters[search.parameter]), parse_load(search.to)
-    return Space(lightest.number, heaviest.number, search.resolution, whole=lightest.whole, factor=search.factor)
-
-
 class Searcher:
     """One search; the phases before it are over and their flows run."""
 
     def __init__(
-        self, loaded: LoadedProfile, search: SearchSpec, loads: Loads, journal: JournalFile, pace: Pace | None = None
+        self, loaded: LoadedProfile, plan: SearchPlan, loads: Loads, journal: JournalFile, pace: Pace | None = None
     ) -> None:
         self._loaded = loaded
-        self._spec = search
+        self._spec = plan.spec
         self._loads = loads
         self._journal = journal
         self._pace = pace or Pace()
-        self._load = parse_load(loaded.parameters[search.parameter])
-        self._space = space_of(loaded, search)
-        self._flows = load_flows(
-            loaded.profile, loaded.at(search.parameter, parse_load(search.to).value(self._space.end))
-        )
+        self._load = plan.load
+        self._space = plan.space
+        self._most_nodes = plan.most_nodes
+        self._flows = load_flows(loaded.profile, self._profile_at(self._space.end))
         self._current = loaded.profile
         self._current_value = self._space.start
         self._loaded_well = True
@@ -138,14 +131,23 @@ class Searcher:
         self._loaded_well = False
         for factor in self._spec.past:
             multiple = self._multiple(value, factor)
-            try:
-                self._profile_at(multiple)
-            except ProfileError as error:
-                self._note(f"{factor:g} times the load is not tried: {error.problems[0].what}")
+            why_not = self._why_not(multiple)
+            if why_not:
+                self._note(f"{factor:g} times the load is not tried: {why_not}")
                 break
             await self._step(StepKind.PAST, multiple, f"{factor:g} times the load that held", factor=factor)
             self._loaded_well = True
         await self._go_back(self._multiple(value, self._spec.back))
+
+    def _why_not(self, value: float) -> str | None:
+        """Say why a load past the search cannot be; None when it can."""
+        try:
+            nodes = self._profile_at(value).fleet.node_count
+        except ProfileError as error:
+            return error.problems[0].what
+        if self._most_nodes is not None and nodes > self._most_nodes:
+            return f"of {format_count(nodes)} nodes {format_count(self._most_nodes)} fit in memory"
+        return None
 
     def _multiple(self, value: float, factor: float) -> float:
         heavier = value * factor if self._space.end >= self._space.start else value / factor

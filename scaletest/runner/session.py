@@ -28,7 +28,7 @@ from scaletest.core.journal import JOURNAL_NAME, JournalFile, JournalReader, Rec
 from scaletest.core.rundir import VERDICT_NAME, RunInfo, write_json, write_run_info
 from scaletest.profile.loading import LoadedProfile
 from scaletest.profile.objectives import parse_objective
-from scaletest.profile.schema import Phase, Profile, SearchSpec
+from scaletest.profile.schema import Phase, Profile
 from scaletest.profile.search_checks import SEARCH_PHASE
 from scaletest.profile.stepping import StepChange
 from scaletest.runner.actions import Actions
@@ -36,6 +36,7 @@ from scaletest.runner.cut import Cut, CutReason, on_signals
 from scaletest.runner.engines import Engines
 from scaletest.runner.rundirs import create_run_dir
 from scaletest.runner.searching import Pace, Searcher
+from scaletest.runner.searchplan import SearchPlan, plan_search
 
 __all__ = ["RunOptions", "RunResult", "execute"]
 
@@ -49,6 +50,8 @@ class RunOptions:
     run_dir: Path
     argv: Sequence[str]
     host: dict[str, Any]
+    most_nodes: int | None = None
+    """Nodes that fit in memory; a search goes no further."""
     pace: Pace = field(default_factory=Pace)
     """How often a search looks."""
 
@@ -152,16 +155,17 @@ class _Session:
         self._note_facts()
         for number, phase in enumerate(self.profile.phases):
             await self._phase(number, phase)
-        if self.profile.search is not None:
-            await self._search(self.profile.search)
+        plan = plan_search(self.loaded, self.options.most_nodes)
+        if plan is not None:
+            await self._search(plan)
         for flow in sorted(self.running):
             await self.stop_flow(flow)
 
-    async def _search(self, search: SearchSpec) -> None:
+    async def _search(self, plan: SearchPlan) -> None:
         self.journal.append("phase.start", phase=SEARCH_PHASE)
         reason = "cut"
         try:
-            await Searcher(self.loaded, search, _SessionLoads(self), self.journal, self.options.pace).run()
+            await Searcher(self.loaded, plan, _SessionLoads(self), self.journal, self.options.pace).run()
             reason = "done"
         finally:
             self.journal.append("phase.end", phase=SEARCH_PHASE, reason=reason)
