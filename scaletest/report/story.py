@@ -149,7 +149,20 @@ def _note(fields: dict[str, Any]) -> Told | None:
     return ("warning" if fields.get("level") == "warning" else "info"), first_line(fields.get("text"))
 
 
+def _step_start(fields: dict[str, Any]) -> Told:
+    return "info", f"step {fields.get('step')}: load {fields.get('load')} ({fields.get('why')})"
+
+
+def _step_end(fields: dict[str, Any]) -> Told:
+    outcome = fields.get("outcome")
+    level: Level = "good" if outcome == "held" else "bad" if outcome == "failed" else "warning"
+    reason = f": {first_line(fields.get('reason'))}" if fields.get("reason") else ""
+    return level, f"step {fields.get('step')} {outcome if outcome != 'not counted' else 'does not count'}{reason}"
+
+
 _TELLERS: Final[dict[str, Callable[[dict[str, Any]], Told | None]]] = {
+    "search.step.start": _step_start,
+    "search.step.end": _step_end,
     "run.end": _run_end,
     "cluster.ready": lambda fields: ("info", f"control plane ready after {_duration(fields.get('seconds'))}"),
     "cluster.end": _cluster_end,
