@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from scaletest.analysis import saturation
 from scaletest.analysis.components import ComponentSeries
 from scaletest.analysis.evaluate import lockouts_of, measure
 from scaletest.analysis.incident import analyse
@@ -63,7 +64,7 @@ def measures_of(run: LoadedRun) -> list[Measure]:
     """Return the measures of a run in the order of the table."""
     state = run.state
     return [
-        *_run(run), *_objectives(run.verdict), *_incident(run), *_actions(state), *_flows(state), *_probes(state), *_system(state),
+        *_run(run), *_objectives(run.verdict), *_saturation(run), *_incident(run), *_actions(state), *_flows(state), *_probes(state), *_system(state),
     ]  # fmt: skip
 
 
@@ -87,6 +88,31 @@ def _objectives(verdict: Verdict) -> Iterator[Measure]:
         name = f"{name} …" if seen[name] == 1 else f"{name} … ({seen[name]})"
         unit = _UNITS[result.objective.subject.dimension]
         yield Measure("Objectives", name, unit, result.measured.value, result.holds, label=result.text)
+
+
+def _saturation(run: LoadedRun) -> Iterator[Measure]:
+    """Yield what a search found, what gave out, and what lies past it."""
+    found = saturation.analyse(run.state, run.info.profile)
+    if found is None:
+        return
+    name = found.log.parameter
+    yield Measure("Saturation", f"{name} that holds", "count", _or_nan(found.found.holds))
+    yield Measure("Saturation", f"{name} that fails", "count", _or_nan(found.found.fails))
+    yield Measure("Saturation", "search ended", "text", found.found.reason.value)
+    if found.law is not None:
+        yield Measure("Saturation", "agents law (estimate)", "count", found.law.limit)
+    if found.attribution is not None:
+        limit = found.attribution.limit
+        yield Measure("Saturation", "gave out", "text", "none at its limit" if limit is None else limit.resource.value)
+    if found.past is not None:
+        yield Measure("Saturation", "past it", "text", found.past.behaviour.value)
+    if found.back is not None:
+        after_s = found.back.recovered_after_s
+        yield Measure("Saturation", "recovery", "seconds", math.inf if after_s is None else after_s, infinite="never")
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _incident(run: LoadedRun) -> Iterator[Measure]:

@@ -18,6 +18,7 @@ from scaletest.core.journal import Record
 from scaletest.report.build import build
 from scaletest.report.document import Document, SaturationReport
 from scaletest.report.json_report import render_json, report_schema
+from scaletest.report.matrix_measures import measures_of
 from scaletest.report.rundir import JournalHealth, LoadedRun
 from scaletest.report.terminal import render
 from tests.analysis.searches import FOUND, end, measured_search, search_info, start, step, steps
@@ -100,3 +101,17 @@ def test_a_step_that_does_not_count_is_said_with_its_reason() -> None:
     records = [start(), *step(1, 50, "not counted", 110.0, reason="event-loop lag: p99 300 ms")]
 
     assert "50 did not count: event-loop lag: p99 300 ms" in render(document(records), width=120)
+
+
+def test_a_matrix_has_what_a_search_found() -> None:
+    info, state = search_info(), RunState().apply_all(measured_search())
+    health = JournalHealth(state.records, 0, 0, growing=False)
+    run = LoadedRun(Path("results") / info.id, info, state, judge(info, state), health)
+
+    rows = {item.name: item.value for item in measures_of(run) if item.section == "Saturation"}
+
+    assert 307 == pytest.approx(rows.pop("agents law (estimate)"), rel=0.03)
+    assert {
+        "agents that holds": 300, "agents that fails": 310, "search ended": "found", "gave out": "cpu", "past it": "degraded",
+        "recovery": 3.5,
+    } == rows  # fmt: skip
