@@ -27,8 +27,8 @@ $(DEV_STAMP): $(STAMP)
 
 setup: $(STAMP) ## Make the virtual environment
 
-run: $(STAMP) ## Run the smoke profile on a real control plane and print its report
-	$(BIN)/scaletest run smoke
+run: $(STAMP) ## Reproduce the outage of 11 December 2024 and print the report; SIZE=quick on a laptop
+	$(BIN)/scaletest run openai-outage $(if $(SIZE),--size $(SIZE))
 
 lint: $(DEV_STAMP) ## Formatting, lint, types, layers
 	$(BIN)/ruff format --check
@@ -42,8 +42,8 @@ test-unit: $(DEV_STAMP) ## Tests without a control plane
 test-e2e: $(DEV_STAMP) ## Tests on real control planes
 	$(BIN)/pytest -m e2e
 
-test: lint ## All checks and all tests, two at a time: most wait for a control plane
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup
+test: lint ## All checks and all tests, three at a time: most wait for a control plane
+	$(BIN)/pytest --numprocesses 3 --dist loadgroup
 
 format: $(DEV_STAMP) ## Format the code
 	$(BIN)/ruff format

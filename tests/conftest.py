@@ -22,6 +22,7 @@ SHARED = {"cluster": "cluster", "stamped": "fleet", "created": "fleet", "install
 """Fixtures that take seconds to make: the tests that share one run in one process."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give end-to-end tests a second try, shown as R, and several processes the long tests first.
 

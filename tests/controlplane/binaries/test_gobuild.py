@@ -170,7 +170,8 @@ def test_a_go_that_does_not_run_is_a_miss(proxy: GoProxy, tmp_path: Path) -> Non
 
 
 BUILD = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it, and so would this
 from pathlib import Path
 from scaletest.controlplane.binaries.cache import BinaryCache
 from scaletest.controlplane.binaries.gobuild import GoModuleSource
