@@ -224,7 +224,9 @@ def _longest_silence(state: RunState, until_s: float) -> tuple[float, float]:
 
 
 def _spans(state: RunState, span: Span) -> Iterator[tuple[str, Span]]:
-    yield "the run", span
+    # What comes before a search may be a second long: too little for a p99.
+    if state.search is None or span[1] - span[0] >= _SHORTEST_PHASE_S:
+        yield "the run", span
     for phase in state.phases:
         end_s = state.end_s if phase.end_s is None else phase.end_s
         if end_s <= span[1] and end_s - phase.start_s >= _SHORTEST_PHASE_S:

@@ -105,3 +105,15 @@ def test_a_generator_that_lags_in_a_step_makes_no_run_invalid() -> None:
 
     assert Grade.GOOD is whole["event-loop lag"]
     assert Grade.BAD is step["event-loop lag"]
+
+
+def test_a_second_before_the_search_is_too_little_to_judge_the_generator_by() -> None:
+    records = [
+        record("flow.start", 98.5, flow="agents", target=10),
+        flow(99.5),
+        driver(99.0, lag_us=[500_000] * 10),
+        *found(),
+    ]
+    state = RunState().apply_all([record("phase.start", 98.0, phase="one"), *records])
+
+    assert "event-loop lag" not in {item.name for item in check_validity(state, {})}

@@ -1,0 +1,62 @@
+"""A search on a real control plane: the fleet grows and shrinks, agents follow, the knee is found, the load goes back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.runs import Place
+
+pytestmark = pytest.mark.e2e
+
+PROFILE = """
+name: find
+summary: A load of more than six agents does not hold, by decree.
+parameters: {nodes: 4}
+fleet:
+  pools: [{name: gpu, nodes: "{nodes}", podsPerNode: 1}]
+flows:
+  telemetry:
+    agents: {perNode: 1, rollout: 50/s}
+    identity: serviceAccount:telemetry/agent
+    steps: [{list: pods, every: 300ms, jitter: 50%}]
+probes:
+  operator: {get: apps/v1/daemonsets, namespace: telemetry, every: 200ms}
+phases:
+  - {name: warm-up, start: [telemetry], until: flow.telemetry.started >= 4, atMost: 10s}
+search:
+  parameter: nodes
+  to: 8
+  resolution: 100%
+  step: {atLeast: 1s, atMost: 1s}
+  holds: [flow.telemetry.started <= 6, flow.telemetry.error_rate < 1%]
+  past: [3]
+  back: 0.5
+  recoverWithin: 20s
+objectives:
+  - search.capacity >= 4
+  - search.recovery < 20s
+"""
+
+
+def test_a_search_changes_a_real_cluster_step_by_step(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    (tmp_path / "find.yaml").write_text(PROFILE)
+
+    ended = place.command("run", "./find.yaml", "--output", str(place.run_dir), "--format", "json")
+    found = json.loads(ended.stdout)["saturation"]
+
+    assert 0 == ended.returncode, ended.stderr
+    assert (4, 8, "found") == (found["capacity"], found["fails_at"], found["reason"])
+    assert [(4, "held"), (8, "failed"), (4, "held"), (8, "failed"), (12, "failed"), (2, "held")] == [
+        (step["value"], step["outcome"]) for step in found["steps"]
+    ]
+    assert found["recovered_after_s"] is not None
+    # Every agent lists what stands on all nodes of its step: the fleet was as large as the step says.
+    targets = [record["target"] for record in place.journal() if record["kind"] == "flow.start"]
+    assert [4, 4, 8, 12] == targets
+    sizes = {step["value"]: step["bytes_per_s"] / step["answers_per_s"] for step in found["steps"][:5]}
+    assert sizes[4] < sizes[8] < sizes[12]
+    assert [] == list(place.processes())

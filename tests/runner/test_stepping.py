@@ -1,0 +1,94 @@
+"""Going from one load to the next on engines that only remember: pools with the agents on their nodes, then numbers and rates."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from scaletest.controlplane.cluster import KwokControlPlane
+from scaletest.core.journal import JournalFile
+from scaletest.fleet.fleet import FleetState
+from scaletest.fleet.shrinking import ShrinkResult
+from scaletest.load import protocol
+from scaletest.load.fake import FakeDriver
+from scaletest.profile.schema import Profile
+from scaletest.profile.stepping import step_change
+from scaletest.runner.acting import Acting, Scene
+from tests.runner.test_acting import ACCESS, Cluster
+
+
+def profile(nodes: int = 4, count: int = 5, rate: str = "10/s") -> Profile:
+    return Profile.model_validate(
+        {
+            "name": "p",
+            "summary": "s",
+            "fleet": {"pools": [{"name": "gpu", "nodes": nodes}]},
+            "flows": {
+                "each": {"agents": {"perNode": 2, "rollout": "1/s"}, "steps": [{"list": "pods"}]},
+                "some": {"agents": {"count": count, "rollout": "7/s"}, "steps": [{"list": "pods"}]},
+                "rate": {"arrivals": {"rate": rate}, "mix": [{"get": "/version"}]},
+            },
+            "phases": [{"name": "a", "start": ["each", "some", "rate"], "for": "1s"}],
+            "objectives": ["host.cpu_idle > 0%"],
+        }
+    )
+
+
+@dataclass
+class Fleet:
+    pools: dict[str, list[str]] = field(default_factory=lambda: {"gpu": [f"gpu-{number}" for number in range(4)]})
+
+    @property
+    def target(self) -> Any:
+        return type("Target", (), {"access": ACCESS})
+
+    async def grow(self, pool: str, by: int, _progress: object) -> list[str]:
+        first = len(self.pools[pool])
+        new = [f"gpu-{number}" for number in range(first, first + by)]
+        self.pools[pool] += new
+        return new
+
+    async def shrink(self, pool: str, by: int, _progress: object, deleted: Counter[str]) -> ShrinkResult:
+        gone = [self.pools[pool].pop() for _ in range(by)]
+        deleted.update({"Node": by})
+        return ShrinkResult(asked=by, nodes=gone, pods=0, leases=0)
+
+
+def step_to(
+    directory: Path, after: Profile, running: tuple[str, ...] = ("each", "some", "rate")
+) -> list[protocol.Command]:
+    async def run() -> list[protocol.Command]:
+        before, driver = profile(), FakeDriver()
+        targets = {"each": 8, "some": 5, "rate": 16}
+        scene = Scene(
+            before, cast("KwokControlPlane", Cluster()), cast("FleetState", Fleet()), driver, {"system:masters": ACCESS},
+            lambda _server: None, targets={flow: targets[flow] for flow in running},
+        )  # fmt: skip
+        journal = JournalFile(directory / "journal.jsonl", src="runner", clock_origin_s=0.0)
+        await Acting(scene).step_to(after, step_change(before, after), journal)
+        journal.close()
+        assert scene.profile is after
+        return driver.commands
+
+    return asyncio.run(run())
+
+
+def test_a_pool_grows_and_its_new_nodes_get_their_agents(tmp_path: Path) -> None:
+    assert [protocol.SetTarget("each", 12, nodes=("gpu-4", "gpu-5"))] == step_to(tmp_path, profile(nodes=6))
+
+
+def test_a_pool_shrinks_and_the_agents_of_its_nodes_stop(tmp_path: Path) -> None:
+    assert [protocol.SetTarget("each", 6, gone=("gpu-3",))] == step_to(tmp_path, profile(nodes=3))
+
+
+def test_numbers_and_rates_change_as_flows_run(tmp_path: Path) -> None:
+    commands = step_to(tmp_path, profile(count=9, rate="25/s"))
+
+    assert [protocol.SetRate("rate", 25.0), protocol.SetTarget("some", 9, rollout_per_s=7.0)] == commands
+
+
+def test_a_flow_that_was_stopped_is_told_nothing(tmp_path: Path) -> None:
+    assert [] == step_to(tmp_path, profile(nodes=6, count=9, rate="25/s"), running=())
