@@ -15,6 +15,7 @@ from typing import Final
 from rich.text import Text
 
 from scaletest.analysis.limiting import API_SERVER
+from scaletest.analysis.searchlog import SearchLog
 from scaletest.core.units import format_bytes, format_count, format_duration
 from scaletest.profile.schema import Phase
 from scaletest.report import glyphs
@@ -116,8 +117,21 @@ def _phase(live: LiveState, now_s: float) -> Text:
     spec = next((phase for phase in live.profile.phases if phase.name == current.name), None)
     elapsed_s = max(0.0, now_s - current.start_s)
     if spec is None:
-        return text.append(f"  {_clock(elapsed_s)}")
+        step = _search_step(live.run.search, now_s) if live.run.search is not None else ""
+        return text.append(f"  {_clock(elapsed_s)}").append(step)
     return text.append_text(_length(spec, elapsed_s))
+
+
+def _search_step(log: SearchLog, now_s: float) -> str:
+    """Say which load is tried, and what the search has found so far."""
+    if not log.steps:
+        return ""
+    step, found = log.steps[-1], log.conclusion
+    ends = [("holds", found.holds), ("fails", found.fails)]
+    known = ", ".join(f"{value:,.10g}{log.unit} {what}" for what, value in ends if value is not None)
+    for_s = _clock(max(0.0, now_s - step.start_s))
+    so_far = f"; {known}" if known else ""
+    return f", step {step.number} for {for_s}: {log.parameter} = {step.load} ({step.why}){so_far}"
 
 
 def _length(spec: Phase, elapsed_s: float) -> Text:

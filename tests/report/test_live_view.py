@@ -14,6 +14,7 @@ from scaletest.core.journal import Record
 from scaletest.report.live import to_lines
 from scaletest.report.live_state import LiveState
 from scaletest.report.live_view import draw
+from tests.analysis import searches
 from tests.analysis.journals import flow, probe, record, small_run, step
 from tests.report.live_run import profile
 
@@ -109,3 +110,15 @@ def test_colours_change_nothing_but_colours() -> None:
 
 def _uncoloured(line: str) -> str:
     return Text.from_ansi(line).plain.rstrip()
+
+
+def test_a_search_shows_the_load_that_is_tried_and_what_was_found() -> None:
+    tried = searches.steps((50, "held"), (100, "held"), (200, "failed"), (140, "held"))
+    records = [record("phase.start", 99.0, phase="search"), searches.start(), *tried[:-1]]
+    live = LiveState(profile())
+    for item in records:
+        live.apply(item)
+
+    text = "\n".join(lines_of(live, 275.0, 120))
+
+    assert "phase search  2m56s, step 4 for 15 s: agents = 140 (ramp); 100 holds, 200 fails" in text
