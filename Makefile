@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-.PHONY: help setup run test test-unit test-e2e lint format docs bench pin clean
+.PHONY: help setup binaries run test test-unit test-e2e lint format docs bench pin clean
 
 help: ## List the targets
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,10 +39,13 @@ lint: $(DEV_STAMP) ## Formatting, lint, types, layers
 test-unit: $(DEV_STAMP) ## Tests without a control plane
 	$(BIN)/pytest -m "not e2e"
 
-test-e2e: $(DEV_STAMP) ## Tests on real control planes
+binaries: $(STAMP) ## Find, download or build the control plane's programs
+	$(BIN)/scaletest binaries fetch
+
+test-e2e: $(DEV_STAMP) binaries ## Tests on real control planes
 	$(BIN)/pytest -m e2e
 
-test: lint ## All checks and all tests, three at a time: most wait for a control plane
+test: lint binaries ## All checks and all tests, three at a time: most wait for a control plane
 	$(BIN)/pytest --numprocesses 3 --dist loadgroup
 
 format: $(DEV_STAMP) ## Format the code
