@@ -67,6 +67,7 @@ DRIVER: Final = "driver"
 """Name of the load driver's process tree among the processes sampled."""
 
 _QUANTILES: Final = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
+_EVENT_QUANTILES: Final = {"event_p50": 0.50, "event_p99": 0.99}
 _SERVICE_QUANTILES: Final = {f"service_{name}": _QUANTILES[name] for name in ("p50", "p95", "p99")}
 
 
@@ -160,6 +161,10 @@ def _step(step: StepTotals, covered_s: float, measure_name: str) -> Measured:
         return _of(latency.quantile(_QUANTILES[measure_name]) / 1e6, latency.count, "no good answer")
     if measure_name == "mean":
         return _of(latency.mean / 1e6, latency.count, "no good answer")
+    if measure_name in _EVENT_QUANTILES:
+        event = step.event_us
+        why = "no event of an object that arrivals wrote"
+        return _of(event.quantile(_EVENT_QUANTILES[measure_name]) / 1e6, event.count, why)
     if measure_name in _SERVICE_QUANTILES:
         service = step.service_us
         return _of(

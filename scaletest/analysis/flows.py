@@ -68,12 +68,13 @@ class StepDelta:
     failed_us: PackedHistogram | None
     connect_us: PackedHistogram | None
     service_us: PackedHistogram | None
+    event_us: PackedHistogram | None
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> StepDelta:
         """Read a step of a ``flow`` record. Raises what a malformed one makes Python raise."""
-        keys = ("latency_us", "failed_us", "connect_us", "service_us")
-        latency, failed, connect, service = (data.get(key) for key in keys)
+        keys = ("latency_us", "failed_us", "connect_us", "service_us", "event_us")
+        latency, failed, connect, service, event = (data.get(key) for key in keys)
         return cls(
             {str(outcome): int(count) for outcome, count in data["outcomes"].items()},
             int(data.get("bytes") or 0),
@@ -82,6 +83,7 @@ class StepDelta:
             PackedHistogram(failed) if failed is not None else None,
             PackedHistogram(connect) if connect is not None else None,
             PackedHistogram(service) if service is not None else None,
+            PackedHistogram(event) if event is not None else None,
         )
 
 
@@ -171,6 +173,8 @@ class StepTotals:
     """Connections made for the step: TCP and TLS."""
     service_us: Histogram = field(default_factory=Histogram)
     """Good answers of arrivals, from the send; empty for agents."""
+    event_us: Histogram = field(default_factory=Histogram)
+    """Of watches: from the write of an object until its event came."""
 
     @property
     def requests(self) -> int:
@@ -201,6 +205,8 @@ class StepTotals:
             delta.connect_us.add_to(self.connect_us)
         if delta.service_us is not None:
             delta.service_us.add_to(self.service_us)
+        if delta.event_us is not None:
+            delta.event_us.add_to(self.event_us)
 
     @classmethod
     def merged(cls, parts: list[StepTotals]) -> StepTotals:
@@ -217,6 +223,7 @@ class StepTotals:
             whole.failed_us.merge(part.failed_us)
             whole.connect_us.merge(part.connect_us)
             whole.service_us.merge(part.service_us)
+            whole.event_us.merge(part.event_us)
         return whole
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import gevent
 
-from scaletest.load.backoff import Backoff, retry_wait_s
+from scaletest.load.backoff import Retries
 from scaletest.load.connection import Answer, ChooseSink, Connection, connect
 from scaletest.load.http1 import Head, Sink
 from scaletest.load.metadata import BodyHead, EdgeKeeper, FailureText, failure_text
@@ -36,17 +36,16 @@ _GONE = 410
 class _Progress:
     """How far an agent is with one step."""
 
-    __slots__ = ("attempts", "backoff", "next_page", "whole")
+    __slots__ = ("next_page", "retries", "whole")
 
-    def __init__(self, backoff: Backoff) -> None:
-        self.backoff = backoff
-        self.attempts = 0
+    def __init__(self, retries: Retries) -> None:
+        self.retries = retries
         self.next_page = ""
         self.whole = False
 
     def start_over(self) -> None:
-        """Forget attempts and pages."""
-        self.attempts, self.next_page, self.whole = 0, "", False
+        """Forget the pages."""
+        self.next_page, self.whole = "", False
 
 
 class Agent:
@@ -74,7 +73,7 @@ class Agent:
     def run(self) -> None:
         """Live until killed."""
         flow = self.flow
-        self._progress = [_Progress(Backoff(flow.backoff)) for _ in flow.steps]
+        self._progress = [_Progress(Retries(flow.backoff)) for _ in flow.steps]
         self._opening = 0
         # Beside the periodic steps, the queue holds the row of steps still to be opened, last at equal times.
         opening = len(flow.steps)
@@ -141,7 +140,7 @@ class Agent:
         while True:
             answer, outcome = self._request(step, progress)
             if is_success(outcome):
-                progress.attempts = 0
+                progress.retries.succeeded()
                 if not self._took_page(step, progress, answer):
                     progress.start_over()
                     return None
@@ -152,23 +151,10 @@ class Agent:
                     # The pages' snapshot is gone: the whole list at once, as client-go's pager does.
                     progress.next_page, progress.whole = "", True
                     continue
-            return self._wait_after(progress, answer, outcome)
-
-    def _wait_after(self, progress: _Progress, answer: Answer, outcome: str) -> float:
-        progress.attempts += 1
-        wait_s = retry_wait_s(
-            self.flow.backoff,
-            # An answer whose body broke is no answer to act on.
-            status=answer.status if outcome.isdigit() else None,
-            retry_after_s=answer.head.retry_after_s if answer.head else None,
-            answer_began=answer.began,
-            outcome=outcome,
-            attempt=progress.attempts,
-        )
-        if wait_s is not None:
+            wait_s = self.wait_after(progress.retries, answer, outcome)
+            if not progress.retries.is_retrying:
+                progress.start_over()
             return wait_s
-        progress.start_over()
-        return progress.backoff.next_wait_s(time.monotonic(), self.flow.random.random())
 
     def _took_page(self, step: Step, progress: _Progress, answer: Answer) -> bool:
         """Remember version and continue token of a list; whether another page follows."""
@@ -229,6 +215,18 @@ class Agent:
             self._connection = None
 
     # What watches use, too.
+
+    def wait_after(self, retries: Retries, answer: Answer, outcome: str) -> float:
+        """Return the seconds to wait after a request that failed."""
+        return retries.wait_s(
+            # An answer whose body broke is no answer to act on.
+            status=answer.status if outcome.isdigit() else None,
+            retry_after_s=answer.head.retry_after_s if answer.head else None,
+            answer_began=answer.began,
+            outcome=outcome,
+            now_s=time.monotonic(),
+            draw=self.flow.random.random(),
+        )
 
     def wait_for_token(self) -> None:
         """Wait for the agent's own rate limit."""

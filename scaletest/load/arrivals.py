@@ -49,8 +49,10 @@ BEGUN_AT_ONCE: Final = 64
 TELL_EVERY_S: Final = 0.05
 SWEEP_EVERY_S: Final = 0.1
 CONNECT_WITHIN_S: Final = 10.0
-PREPARE_WITHIN_S: Final = 40.0
-"""Less than the owner waits for a flow to start."""
+MAKE_WITHIN_S: Final = 5.0
+MAKE_AGAIN_S: Final = 0.5
+MADE_WITHIN_S: Final = 20.0
+"""How long the flow's objects are tried to be made before the flow fails, the pause between two attempts, and the longest one."""
 
 DRAIN_S: Final = 1.0
 """Time that calls in flight have to end when the flow stops; those left are in its last record, as in flight."""
@@ -362,17 +364,27 @@ class ArrivalsFlow(Flow):
     # The flow's own objects.
 
     def _make_objects(self) -> None:
+        """Make the flow's objects. Raises EnvironmentProblem with what the API server said."""
         assert self._mix is not None
+        deadline_s = time.monotonic() + MAKE_WITHIN_S
         for create, count in self._mix.creations():
-            results = [self._own(create.call(time.monotonic(), self._random)) for _ in range(count)]
-            with gevent.Timeout(PREPARE_WITHIN_S, False):
-                gevent.wait(results)
-            ended = [result.get(block=False) for result in results if result.ready()]
-            bad = [item for item in ended if not is_success(item.outcome) and item.outcome != "409"]
-            if bad or len(ended) < count:
-                why = _why(bad[0]) if bad else f"no answer within {PREPARE_WITHIN_S:.0f} s"
-                msg = f"flow {self.name}: its {create.spec.target} could not be made: {why}"
-                raise EnvironmentProblem(msg, hint="may its identity create them, and is the namespace there?")
+            missing = count
+            while missing:
+                failed = self._make(create, missing)
+                missing = len(failed)
+                if missing and time.monotonic() > deadline_s:
+                    msg = f"flow {self.name}: its {create.spec.target} could not be made: {_why(failed[0])}"
+                    raise EnvironmentProblem(msg, hint="may its identity create them, and is the namespace there?")
+                if missing:
+                    # A young cluster may lack a ServiceAccount for its pods yet, a busy one answers 429.
+                    gevent.sleep(MAKE_AGAIN_S)
+
+    def _make(self, create: Operation, count: int) -> list[Ended]:
+        """Create objects, as many at once as there are connections; return how those ended that were not made."""
+        results = [self._own(create.call(time.monotonic(), self._random)) for _ in range(count)]
+        gevent.wait(results, timeout=MADE_WITHIN_S)
+        ended: list[Ended] = [result.get() if result.ready() else Ended("timeout", 0) for result in results]
+        return [item for item in ended if not is_success(item.outcome) and item.outcome != "409"]
 
     def _remove_objects(self) -> None:
         assert self._mix is not None

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from scaletest.profile.schema import BackoffSpec
 
-__all__ = ["MAX_RETRIES", "RESET_AFTER_S", "Backoff", "retry_wait_s"]
+__all__ = ["MAX_RETRIES", "RESET_AFTER_S", "Backoff", "Retries", "retry_wait_s"]
 
 MAX_RETRIES = 10
 """Retries of one request: client-go's default."""
@@ -44,6 +44,53 @@ class Backoff:
         wait_s = self._wait_s
         self._wait_s = min(wait_s * spec.factor, spec.most_s)
         return wait_s * (1.0 + spec.jitter * draw)
+
+
+class Retries:
+    """The waits after the failures of one step, or of one watch: retries while the server's word holds, then the back-off."""
+
+    __slots__ = ("_attempts", "_backoff", "_spec")
+
+    def __init__(self, spec: BackoffSpec) -> None:
+        self._spec = spec
+        self._backoff = Backoff(spec)
+        self._attempts = 0
+
+    @property
+    def is_retrying(self) -> bool:
+        """Whether the same request is to be sent again; if not, what it belonged to starts over."""
+        return self._attempts > 0
+
+    def succeeded(self) -> None:
+        """Forget the attempts; the back-off forgets by time."""
+        self._attempts = 0
+
+    def wait_s(
+        self,
+        *,
+        status: int | None,
+        retry_after_s: int | None,
+        answer_began: bool,
+        outcome: str,
+        now_s: float,
+        draw: float,
+    ) -> float:
+        """Return the seconds to wait after a failed attempt; the arguments are those of ``retry_wait_s`` and ``Backoff``."""
+        self._attempts += 1
+        wait_s = retry_wait_s(
+            self._spec,
+            status=status,
+            retry_after_s=retry_after_s,
+            answer_began=answer_began,
+            outcome=outcome,
+            attempt=self._attempts,
+        )
+        return self.back_off_s(now_s, draw) if wait_s is None else wait_s
+
+    def back_off_s(self, now_s: float, draw: float) -> float:
+        """Give up retrying, and return the wait of the back-off."""
+        self._attempts = 0
+        return self._backoff.next_wait_s(now_s, draw)
 
 
 def retry_wait_s(

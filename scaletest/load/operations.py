@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 from bisect import bisect
 from collections.abc import Sequence
 from random import Random
@@ -26,6 +27,7 @@ from scaletest.load.ownobjects import (
     patch_body,
     protobuf_body,
 )
+from scaletest.load.watchstream import REVISION_MODULUS
 from scaletest.profile.arrivals import RequestSpec, parse_name_range
 
 __all__ = ["Call", "Mix", "Operation", "Template"]
@@ -66,8 +68,8 @@ class Template:
         self._kinds = [(at, mark) for at, mark in enumerate(pieces) if at % 2]
         self.is_constant = len(pieces) == 1
 
-    def fill(self, name: bytes, revision: int) -> bytes:
-        """Return the bytes for a name (or its number) and the number of a write."""
+    def fill(self, name: bytes, revision: int = 0, number: int = 0) -> bytes:
+        """Return the bytes for a name (or its number), the revision of a write, and a number that changes."""
         parts = self._parts
         if self.is_constant:
             return parts[0]
@@ -79,7 +81,7 @@ class Template:
                 parts[at] = b"%012d" % revision
             else:
                 # As long as its mark, and still a JSON number.
-                parts[at] = b"%7d" % (revision % 10)
+                parts[at] = b"%7d" % (number % 10)
         return b"".join(parts)
 
 
@@ -121,7 +123,7 @@ class Operation:
         self._authorization = authorization
         self._names = parse_name_range(spec.name) if spec.name else None
         self._templates: dict[str, Template] = {}
-        self._revisions = itertools.count(1)
+        self._numbers = itertools.count(1)
 
     def call(self, due_s: float, random: Random) -> Call:
         """Return an arrival of this request, or (create, delete) of the one that must come before it."""
@@ -133,11 +135,13 @@ class Operation:
     def encode(self, call: Call, host: str) -> bytes:
         """Return the bytes of a call for a server."""
         if call.page:
-            return self._text(host, call.page).fill(call.name, 0)
+            return self._text(host, call.page).fill(call.name)
         template = self._templates.get(host)
         if template is None:
             template = self._templates[host] = self._text(host, "")
-        return template.fill(call.name, 0 if template.is_constant else next(self._revisions))
+        if template.is_constant:
+            return template.fill(b"")
+        return template.fill(call.name, int(time.monotonic() * 1e6) % REVISION_MODULUS, next(self._numbers))
 
     def ended(self, call: Call, outcome: str) -> None:
         """Learn from the end of a call."""

@@ -2,7 +2,8 @@
 
 Names are numbered, and all carry the label ``scaletest.dev/flow``, by which they are removed in one request. A name is
 *present* or *absent*, or in use by a request that creates or deletes it. Every write carries another revision, for the
-API server does not store an object that did not change.
+API server does not store an object that did not change; it is the time of the write, so that whoever watches the object knows how long
+its event took (``watchstream``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import deque
 from typing import Any, Final
 
 from scaletest.core.resources import parse_resource
+from scaletest.load.watchstream import REVISION_KEY
 from scaletest.profile.arrivals import OWN_KINDS, RequestSpec
 
 __all__ = [
@@ -27,13 +29,12 @@ __all__ = [
 ]
 
 FLOW_LABEL: Final = "scaletest.dev/flow"
-_REVISION_KEY: Final = "scaletest.dev/revision"
 
 NAME: Final = "~NAME~"
 REVISION: Final = "~REVISION~~~"
 DIGIT: Final = "~DIGIT~"
-"""Marks in a body, as long as what is put there: the number of an object, that of a write, and its last digit. No
-Kubernetes name has a tilde."""
+"""Marks in a body, as long as what is put there: the number of an object, the revision of a write (microseconds of
+``time.monotonic()``, 12 digits), and a digit that changes from write to write. No Kubernetes name has a tilde."""
 
 DEFAULT_BYTES: Final = 1_000
 _NEVER_SCHEDULED: Final = "scaletest.dev/nobody"
@@ -117,7 +118,7 @@ def object_body(resource: str, flow: str, size_bytes: int | None) -> bytes:
         parsed = parse_resource(resource)
         group = f"{parsed.group}/{parsed.version}" if parsed.group else parsed.version
         body = _manifest(resource, padding)
-        annotations = {_REVISION_KEY: REVISION}
+        annotations = {REVISION_KEY: REVISION}
         if padding and padding not in json.dumps(body):
             annotations["scaletest.dev/padding"] = padding
         metadata = {"name": own_name(flow, NAME), "labels": {FLOW_LABEL: flow}, "annotations": annotations}
@@ -135,7 +136,7 @@ def patch_body(spec: RequestSpec) -> bytes:
     """
     if spec.subresource == "scale":
         return b'{"spec":{"replicas":' + DIGIT.encode() + b"}}"
-    return json.dumps({"metadata": {"annotations": {_REVISION_KEY: REVISION}}}, separators=(",", ":")).encode()
+    return json.dumps({"metadata": {"annotations": {REVISION_KEY: REVISION}}}, separators=(",", ":")).encode()
 
 
 def protobuf_body(resource: str, flow: str, size_bytes: int | None) -> bytes:

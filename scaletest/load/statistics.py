@@ -41,6 +41,8 @@ class StepStatistics:
     connect_us: Histogram = field(default_factory=Histogram)
     service_us: Histogram = field(default_factory=Histogram)
     """Good answers of arrivals, from the send; empty for agents, whose requests start when they are sent."""
+    event_us: Histogram = field(default_factory=Histogram)
+    """Of a watch: from the write of an object until its event came."""
 
     def record(self, outcome: str, latency_us: int | None, body_bytes: int) -> None:
         """Count one ended request; ``latency_us`` is None where there is none (a watch that broke)."""
@@ -60,8 +62,10 @@ class StepStatistics:
         for key in ("latency_us", "failed_us", "connect_us"):
             histogram: Histogram = getattr(self, key)
             data[key] = histogram.to_json()
-        if self.service_us.count:
-            data["service_us"] = self.service_us.to_json()
+        for key in ("service_us", "event_us"):
+            histogram = getattr(self, key)
+            if histogram.count:
+                data[key] = histogram.to_json()
         return data
 
 

@@ -1,7 +1,8 @@
 """A watch: opened, followed, opened again, as a client-go reflector does it.
 
 It counts as one request when the answer's head has come (its latency is that of the head), and once more, as a
-failure, if it breaks later. Events and bytes count as they come.
+failure, if it breaks later. Events and bytes count as they come; of those that say when their object was written after
+the watch was opened (``watchstream``), the time until they came is kept, of the last of several that come at once.
 
     ended by the server     opened again at once from the last event's version; after less than a second without any
                             event, after the back-off (client-go: "very short watch")
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import gevent
 
-from scaletest.load.backoff import Backoff, retry_wait_s
+from scaletest.load.backoff import Retries
 from scaletest.load.connection import Answer, Connection
 from scaletest.load.http1 import Head, Sink
 from scaletest.load.metadata import BodyHead, FailureText
@@ -39,15 +40,14 @@ _GONE = 410
 class Watch:
     """One standing watch of one agent, in a greenlet of its own."""
 
-    __slots__ = ("_agent", "_attempts", "_backoff", "_connection", "_greenlet", "_step", "_version")
+    __slots__ = ("_agent", "_connection", "_greenlet", "_retries", "_step", "_version")
 
     def __init__(self, agent: Agent, step: Step) -> None:
         self._agent = agent
         self._step = step
         self._version = agent.version_for(step)
         self._connection: Connection | None = None
-        self._backoff = Backoff(agent.flow.backoff)
-        self._attempts = 0
+        self._retries = Retries(agent.flow.backoff)
         self._greenlet = gevent.spawn(self._run)
 
     def stop(self) -> None:
@@ -77,10 +77,12 @@ class Watch:
         """Open and follow a watch; return the seconds after which to open it again."""
         answer, outcome = self._open()
         if not is_success(outcome):
-            return self._wait_after(answer, outcome)
-        self._attempts = 0
+            if answer.status == _GONE:
+                self._version = "0"
+            return self._agent.wait_after(self._retries, answer, outcome)
+        self._retries.succeeded()
         opened_s = time.monotonic()
-        error = self._follow(answer)
+        error = self._follow(answer, opened_s)
         events = answer.sink
         assert isinstance(events, EventCounter)
         self._version = events.version or self._version
@@ -116,7 +118,7 @@ class Watch:
         agent.report(step, outcome, started_s, answer, error)
         return answer, outcome
 
-    def _follow(self, answer: Answer) -> Exception | None:
+    def _follow(self, answer: Answer, opened_s: float) -> Exception | None:
         """Read events until the watch ends; return what broke it, if something did."""
         events, connection = answer.sink, self._connection
         assert isinstance(events, EventCounter)
@@ -127,7 +129,12 @@ class Watch:
         try:
             while connection.advance(answer):
                 step = statistics.step(name)
-                step.events += events.take_fresh()
+                if fresh := events.take_fresh():
+                    step.events += fresh
+                    now_s = time.monotonic()
+                    age_us = events.age_us(now_s)
+                    if age_us is not None and age_us <= (now_s - opened_s) * 1e6:
+                        step.event_us.record(age_us)
                 step.bytes += answer.body_bytes - seen_bytes
                 seen_bytes = answer.body_bytes
             connection.finish(answer)
@@ -145,25 +152,8 @@ class Watch:
             self._version = "0"
         return self._backed_off_s()
 
-    def _wait_after(self, answer: Answer, outcome: str) -> float:
-        if answer.status == _GONE:
-            self._version = "0"
-        self._attempts += 1
-        wait_s = retry_wait_s(
-            self._agent.flow.backoff,
-            status=answer.status if outcome.isdigit() else None,
-            retry_after_s=answer.head.retry_after_s if answer.head else None,
-            answer_began=answer.began,
-            outcome=outcome,
-            attempt=self._attempts,
-        )
-        if wait_s is not None:
-            return wait_s
-        self._attempts = 0
-        return self._backed_off_s()
-
     def _backed_off_s(self) -> float:
-        return self._backoff.next_wait_s(time.monotonic(), self._agent.flow.random.random())
+        return self._retries.back_off_s(time.monotonic(), self._agent.flow.random.random())
 
     def _close(self) -> None:
         if self._connection is not None:

@@ -2,16 +2,29 @@
 
 JSON events end with a newline (one that is not part of a string: JSON escapes those); protobuf events carry
 their length in four bytes before them. Of the last complete event the first 4 KiB are kept: enough for its type
-and its object's resourceVersion, which are read only when the watch must be opened again.
+and its object's resourceVersion, which are read only when the watch must be opened again, and for the revision that
+the writes of an ``arrivals`` flow carry: it is the time of the write.
 """
 
 from __future__ import annotations
+
+import re
+from typing import Final
 
 from scaletest.load.metadata import KEPT_BYTES, event_version, failure_text, is_error_event
 
 __all__ = ["EventCounter", "InitialEvents", "JsonEvents", "ProtobufEvents"]
 
 _INITIAL_EVENTS_END = b"k8s.io/initial-events-end"
+
+REVISION_KEY: Final = "scaletest.dev/revision"
+"""Annotation of objects that arrivals write: when they were written, in microseconds of ``time.monotonic()``, 12 digits."""
+
+REVISION_MODULUS: Final = 10**12
+
+# In JSON a quoted string after a colon; in protobuf field 2 (tag 0x12) of a map's entry, 12 (0x0c) bytes long.
+_REVISION = re.compile(re.escape(REVISION_KEY.encode()) + rb'(?:"\s*:\s*"|\x12\x0c)([0-9]{12})')
+_DELETED = re.compile(rb'\s*\{\s*"type"\s*:\s*"DELETED"|\x0a\x07DELETED')
 
 
 class EventCounter:
@@ -38,6 +51,16 @@ class EventCounter:
     def version(self) -> str | None:
         """ResourceVersion of the last complete event's object, None when there is none."""
         return event_version(self.last, protobuf=self.protobuf) if self.last else None
+
+    def age_us(self, now_s: float) -> int | None:
+        """Return how long ago, in microseconds, the last complete event's object was written, None when it does not say.
+
+        An event of a deletion shows the object as it was written last, long before: it says nothing.
+        """
+        match = _REVISION.search(self.last)
+        if match is None or _DELETED.match(self.last):
+            return None
+        return (int(now_s * 1e6) - int(match[1])) % REVISION_MODULUS
 
     @property
     def error(self) -> tuple[int, str | None, str | None] | None:

@@ -207,6 +207,8 @@ def _step(title: str, step: StepTotals, active_s: float) -> doc.StepReport:
         failed_max_s=_seconds(step.failed_us, 1.0),
         service_p50_s=_seconds(step.service_us, 0.50),
         service_p99_s=_seconds(step.service_us, 0.99),
+        event_p50_s=_seconds(step.event_us, 0.50),
+        event_p99_s=_seconds(step.event_us, 0.99),
     )
 
 

@@ -219,6 +219,8 @@ class StepReport(Part):
     failed_max_s: Number
     service_p50_s: Number = Field(description="Of arrivals: from the send to the last byte of the body.")
     service_p99_s: Number
+    event_p50_s: Number = Field(description="Of a watch: from the write of an object by arrivals until its event came.")
+    event_p99_s: Number
 
 
 class ArrivalsReport(Part):

@@ -206,6 +206,9 @@ def _flows(document: Document, width: int) -> Iterator[Drawn]:
             yield drawing.line(f"{flow.exceptions:,} exceptions in the locustfile", "yellow")
         yield _steps(flow, width)
         for step in flow.steps:
+            if step.event_p99_s is not None:
+                p50, p99 = glyphs.duration_text(step.event_p50_s), glyphs.duration_text(step.event_p99_s)
+                yield drawing.line(f"{step.step}: events {p50} after the write, p99 {p99}", "dim")
             if step.failed:
                 yield drawing.line(_failed(step), "yellow")
     yield from _samples(document)

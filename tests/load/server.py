@@ -216,7 +216,8 @@ async def answer(request: Request) -> bool:
     """Write the answer; whether the connection is kept."""
     name = request.path.split("/")[1]
     if name == "api" and not request.path.endswith("/secrets"):
-        return await initial_events(request) if request.path.endswith("/pods") else stored(request)
+        is_watch = request.path.endswith("/pods") and "watch" in request.query
+        return await initial_events(request) if is_watch else stored(request)
     if name in PLAIN:
         return PLAIN[name](request)
     if name in SLOW:

@@ -194,7 +194,7 @@ def test_a_kept_connection_that_the_server_closed_is_replaced_silently(drivers: 
     assert result.total("reconnects") >= 3
 
 
-def test_a_write_is_not_repeated(drivers: Drivers, server: TestServer) -> None:
+def test_a_create_that_finds_all_names_taken_deletes_one_first(drivers: Drivers, server: TestServer) -> None:
     mix = [{"create": "configmaps", "label": "make"}]
 
     result = run(drivers, "writes", server, mix, rate="60/s", objects=50, requests=30)
@@ -205,7 +205,8 @@ def test_a_write_is_not_repeated(drivers: Drivers, server: TestServer) -> None:
     assert 50 == len(set(names))
     assert {"201"} == set(result.outcomes("make"))
     assert {"200"} == set(result.outcomes("delete-configmaps"))
-    assert abs(sum(result.outcomes("make").values()) - sum(result.outcomes("delete-configmaps").values())) <= 1
+    # As many as there are connections may be under way.
+    assert abs(sum(result.outcomes("make").values()) - sum(result.outcomes("delete-configmaps").values())) <= 4
 
 
 def test_writes_are_about_objects_of_its_own_and_differ_each_time(drivers: Drivers, server: TestServer) -> None:
@@ -353,6 +354,25 @@ def test_names_of_a_range_are_drawn(drivers: Drivers, server: TestServer) -> Non
     assert {f"/api/v1/nodes/gpu-{number}" for number in ("08", "09", "10", "11")} == {
         entry["target"] for entry in server.log("range")
     }
+
+
+@pytest.mark.parametrize("bytes_", [200_000, 300_000, 5_000_000])
+def test_large_bodies_are_read_whole_at_several_at_once(drivers: Drivers, server: TestServer, bytes_: int) -> None:
+    mix = [{"get": f"/chunked?bytes={bytes_}", "label": "large"}]
+
+    result = run(drivers, f"large{bytes_}", server, mix, process="closed", connections=3, requests=12)
+
+    assert {"200"} == set(result.outcomes())
+    assert result.outcomes()["200"] * bytes_ == result.total("bytes")
+    assert 3 == result.histogram("connect_us").count
+
+
+def test_a_time_out_within_a_body_that_trickles(drivers: Drivers, server: TestServer) -> None:
+    mix = [{"get": "/trickle?s=0.02", "label": "it", "timeout": "300ms"}]
+
+    result = run(drivers, "trickles", server, mix, rate="20/s", requests=4)
+
+    assert {"timeout"} == set(result.outcomes())
 
 
 def test_even_arrivals_are_evenly_sent(drivers: Drivers, server: TestServer) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.load.backoff import MAX_RETRIES, RESET_AFTER_S, Backoff, retry_wait_s
+from scaletest.load.backoff import MAX_RETRIES, RESET_AFTER_S, Backoff, Retries, retry_wait_s
 from scaletest.profile.schema import BackoffSpec
 
 PLAIN = BackoffSpec.model_validate({"jitter": 0})
@@ -83,3 +83,33 @@ def test_a_flow_may_ignore_retry_after() -> None:
     spec = BackoffSpec.model_validate({"honorRetryAfter": False})
 
     assert retry_wait_s(spec, status=429, retry_after_s=1, answer_began=True, outcome="429", attempt=1) is None
+
+
+def waits_of(retries: Retries, status: int, count: int) -> list[float]:
+    return [
+        retries.wait_s(
+            status=status, retry_after_s=1, answer_began=True, outcome=str(status), now_s=float(at), draw=0.0
+        )
+        for at in range(count)
+    ]
+
+
+def test_retries_follow_the_server_then_back_off_and_then_start_over() -> None:
+    retries = Retries(PLAIN)
+
+    assert [1.0] * MAX_RETRIES == waits_of(retries, 429, MAX_RETRIES)
+    assert retries.is_retrying
+    assert [PLAIN.first_s] == waits_of(retries, 429, 1)
+    assert not retries.is_retrying
+    assert [1.0] == waits_of(retries, 429, 1)
+
+
+def test_a_success_gives_back_all_retries_but_not_the_back_off() -> None:
+    retries = Retries(PLAIN)
+    first, second = waits_of(retries, 403, 2)
+    waits_of(retries, 429, MAX_RETRIES)
+    retries.succeeded()
+
+    assert not retries.is_retrying
+    assert [1.0] * MAX_RETRIES == waits_of(retries, 429, MAX_RETRIES)
+    assert second == PLAIN.factor * first < waits_of(retries, 403, 1)[0]

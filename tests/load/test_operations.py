@@ -118,7 +118,7 @@ def test_protobuf_holds_the_same(resource: str, kind: bytes) -> None:
 def test_marks_are_as_long_as_what_replaces_them() -> None:
     template = Template(f"{NAME}|{REVISION}|{DIGIT}|".encode())
 
-    assert b"000042|000000000123|      3|" == template.fill(b"000042", 123)
+    assert b"000042|000000000123|      3|" == template.fill(b"000042", 123, 3)
 
 
 @given(st.lists(st.sampled_from(["get", "create", "delete", "patch"]), max_size=80), st.randoms())

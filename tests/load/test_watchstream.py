@@ -4,10 +4,17 @@ import itertools
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.load.watchstream import EventCounter, InitialEvents, JsonEvents, ProtobufEvents
+from scaletest.load.watchstream import (
+    REVISION_MODULUS,
+    EventCounter,
+    InitialEvents,
+    JsonEvents,
+    ProtobufEvents,
+)
 from tests.load.test_metadata import field, varint
 
 pieces = st.lists(st.integers(0, 5000), max_size=10)
@@ -83,3 +90,47 @@ def test_the_end_of_initial_events_is_found_however_it_is_cut(before: int, size:
         sink(data, start, min(len(data), start + size))
 
     assert there == sink.done
+
+
+def json_event(kind: str, revision: str) -> bytes:
+    annotations = {"a": "b", "scaletest.dev/revision": revision}
+    return json.dumps({"type": kind, "object": {"metadata": {"annotations": annotations}}}).encode() + b"\n"
+
+
+def protobuf_event(kind: bytes, revision: bytes) -> bytes:
+    entry = field(1, b"scaletest.dev/revision") + field(2, revision)
+    meta = field(1, b"name") + field(12, entry)
+    event = field(1, kind) + field(2, field(1, b"k8s\x00" + field(2, field(1, meta))))
+    return len(event).to_bytes(4, "big") + event
+
+
+@pytest.mark.parametrize(
+    ("sink", "data"),
+    [
+        (JsonEvents, json_event("MODIFIED", "000001500000")),
+        (ProtobufEvents, protobuf_event(b"MODIFIED", b"000001500000")),
+    ],
+)
+def test_the_age_of_an_event_is_the_time_since_its_write(sink: type[EventCounter], data: bytes) -> None:
+    events = sink()
+    events(bytearray(data), 0, len(data))
+
+    assert 500_000 == events.age_us(2.0)
+    # The clock may have gone through its twelve digits.
+    assert 500_000 == events.age_us(REVISION_MODULUS / 1e6 + 2.0)
+
+
+@pytest.mark.parametrize(
+    ("sink", "data"),
+    [
+        (JsonEvents, json_event("DELETED", "000001500000")),
+        (JsonEvents, json_event("MODIFIED", "17")),
+        (JsonEvents, b'{"type":"MODIFIED","object":{}}\n'),
+        (ProtobufEvents, protobuf_event(b"DELETED", b"000001500000")),
+    ],
+)
+def test_an_event_that_does_not_say_when_it_was_written_has_no_age(sink: type[EventCounter], data: bytes) -> None:
+    events = sink()
+    events(bytearray(data), 0, len(data))
+
+    assert events.age_us(2.0) is None
