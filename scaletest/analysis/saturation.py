@@ -99,7 +99,7 @@ def analyse(state: RunState, profile: Mapping[str, Any]) -> Saturation | None:
     found = log.conclusion
     goodput = _goodput(points)
     back = _return(log)
-    law, capacity_from = _law(state, log, points, profile)
+    law, capacity_from = (None, None) if found.fails is None else _law(state, log, points, profile)
     return Saturation(
         log=log,
         found=found,
@@ -247,6 +247,8 @@ def _law(
     state: RunState, log: SearchLog, points: Sequence[Point], profile: Mapping[str, Any]
 ) -> tuple[AgentsLaw | None, float | None]:
     """Return the agents law, with the largest throughput of any counted step as capacity, and the load where that was.
+
+    Where no load failed, nothing was saturated and that throughput is no capacity: the caller does not ask.
 
     Only where the load is a number of agents that list: one flow of them, and the parameter their number or that of their nodes.
     """

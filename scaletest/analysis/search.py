@@ -16,7 +16,8 @@ outvote does not. Whatever single trial is wrong, an interval found this way has
 stand on two trials each. (It is the maximum-likelihood threshold where every trial is wrong with the same small probability: the step
 function that isotonic regression would fit to the outcomes.)
 
-A trial whose load the generator could not make does not count. It is repeated once; then that load is *unusable*.
+A trial whose load the generator could not make does not count. It is repeated once; then that load is *unusable*, and lighter ones are tried. When
+nothing but an unusable load stands in the way of heavier ones, it is tried a last time: what kept the generator may have been somebody else's.
 """
 
 from __future__ import annotations
@@ -261,7 +262,9 @@ class _Evidence:
         top = self.values[-1]
         ceiling = next((value for value in self.unusable if self.space.key(value) > self.space.key(top)), None)
         if ceiling is not None:
-            return self._narrow(top, ceiling, Reason.GENERATOR_LIMIT)
+            following = self._narrow(top, ceiling, Reason.GENERATOR_LIMIT)
+            last_try = following is Reason.GENERATOR_LIMIT and self.uncounted[ceiling] == _UNUSABLE_AFTER
+            return Ask(ceiling, Why.AGAIN) if last_try else following
         if top == self.space.end:
             return self._settle(top, Reason.NEVER_FAILED)
         return Ask(self.space.ramp(top), Why.RAMP)

@@ -215,6 +215,16 @@ def test_a_knee_below_the_generator_s_limit_is_found() -> None:
     assert [Outcome.NOT_COUNTED] * 2 == [trial.outcome for trial in trials if trial.value == 1_600]
 
 
+def test_a_load_that_somebody_else_made_unusable_is_tried_a_last_time() -> None:
+    disturbed = iter([Outcome.HELD, Outcome.HELD, Outcome.NOT_COUNTED, Outcome.NOT_COUNTED])
+    found, trials = search(AGENTS, lambda value: next(disturbed, limit(AGENTS, 1_000)(value)))
+
+    assert found.reason is Reason.FOUND
+    assert within(AGENTS, found, 1_000)
+    assert [50, 100, 200, 200] == [trial.value for trial in trials[:4]]
+    assert 3 == sum(trial.value == 200 for trial in trials)
+
+
 def test_one_trial_that_does_not_count_is_repeated() -> None:
     trials = [Trial(50, Outcome.HELD), Trial(100, Outcome.NOT_COUNTED)]
 
