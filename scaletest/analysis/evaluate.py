@@ -340,7 +340,7 @@ def _generator(state: RunState, subject: Subject, span: Span | None) -> Measured
         case "cpu" | "memory":
             return _component(state, Subject("component", DRIVER, None, None, subject.measure), span)
         case _:
-            shares = [(item.t_s, item.unread_share) for item in samples if item.unread_share is not None]
+            shares = [(item.t_s, item.unread_share) for item in samples]
             why = f"the share of unread sockets was not sampled for {SUSTAINED_S:g} s"
             return _of(sustained(shares, SUSTAINED_S), len(shares), why)
 

@@ -44,7 +44,7 @@ _SAMPLES_KEPT: Final = 5
 _EVENT_KINDS: Final = frozenset({
     "run.start", "run.end", "phase.start", "phase.end", "flow.start", "flow.stop", "action.start", "action.end",
     "fleet.seeded", "fleet.ready", "note", "component.start", "component.exit", "component.backoff", "host.guard",
-    "cluster.ready", "cluster.end", "driver.ready", "driver.end",
+    "cluster.ready", "cluster.end", "driver.ready", "driver.end", "search.step.end",
 })  # fmt: skip
 """Kinds that are told in the report as they are."""
 
@@ -118,7 +118,8 @@ class GeneratorSample:
     interval_s: float
     lag_us: PackedHistogram
     sockets: int
-    unread_share: float | None
+    unread_share: float
+    """Of the sockets that waited for bytes, those that had some; 0 where none waited."""
 
 
 @dataclass(slots=True)
@@ -353,7 +354,7 @@ def _driver(state: RunState, record: Record) -> None:
         float(record["interval_s"]),
         PackedHistogram(record["lag_us"]),
         int(record.get("sockets") or 0),
-        float(share) if share is not None else None,
+        float(share or 0.0),
     )
     rss_bytes, cpu_s = int(record["rss_bytes"]), float(record["cpu_s"])
     state.generator.append(sample)

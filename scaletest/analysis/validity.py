@@ -254,11 +254,7 @@ def _cpu(state: RunState, span: Span) -> Iterator[Check]:
 
 
 def _unread(state: RunState, span: Span) -> Iterator[Check]:
-    shares = [
-        (item.t_s, item.unread_share)
-        for item in state.generator
-        if item.unread_share is not None and contains(span, item.t_s)
-    ]
+    shares = [(item.t_s, item.unread_share) for item in state.generator if contains(span, item.t_s)]
     level = sustained(shares, SUSTAINED_S)
     if not math.isnan(level):
         limit = format_share(UNREAD_LIMIT_SHARE)

@@ -40,7 +40,8 @@ def build(run: LoadedRun) -> doc.Document:
         journal=_journal(run),
         phases=[_phase(state, phase) for phase in state.phases],
         story=tell(state),
-        incident=tell_incident(state, analyse(state, run.info.profile)),
+        # A search overloads on purpose: what is an incident elsewhere is a step of it.
+        incident=None if state.search is not None else tell_incident(state, analyse(state, run.info.profile)),
         saturation=tell_saturation(saturation.analyse(state, run.info.profile)),
         timeline=timeline(state),
         flows=[_flow(name, series, run.info.profile) for name, series in state.flows.items()],

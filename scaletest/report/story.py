@@ -60,7 +60,9 @@ def tell_event(record: Record) -> Told | None:
 
 def _events(state: RunState) -> Iterator[StoryLine]:
     for event in sorted(state.events, key=lambda item: item.t_s):
-        line = _line(state, event)
+        # The steps of a search stop and start the flows that make its load, each time.
+        of_a_step = state.search is not None and event.t_s >= state.search.start_s and event.kind in _FLOW_KINDS
+        line = None if of_a_step else _line(state, event)
         if line is not None:
             yield line
 
@@ -157,7 +159,11 @@ def _step_end(fields: dict[str, Any]) -> Told:
     outcome = fields.get("outcome")
     level: Level = "good" if outcome == "held" else "bad" if outcome == "failed" else "warning"
     reason = f": {first_line(fields.get('reason'))}" if fields.get("reason") else ""
-    return level, f"step {fields.get('step')} {outcome if outcome != 'not counted' else 'does not count'}{reason}"
+    came_to = "does not count" if outcome == "not counted" else str(outcome)
+    return level, f"step {fields.get('step')}, load {fields.get('load')}, {came_to}{reason}"
+
+
+_FLOW_KINDS: Final = frozenset({"flow.start", "flow.stop"})
 
 
 _TELLERS: Final[dict[str, Callable[[dict[str, Any]], Told | None]]] = {

@@ -171,7 +171,7 @@ class Searcher:
         self._loaded_well = judged.outcome is Outcome.HELD
         self._journal.append(
             "search.step.end",
-            step=number, outcome=judged.outcome.value, reason=judged.reason, holds=judged.holds, health=judged.health,
+            step=number, load=self._load.at(value), outcome=judged.outcome.value, reason=judged.reason, holds=judged.holds, health=judged.health,
             steady=[round(edge_s, 3) for edge_s in settling.span], dropped_s=round(settling.dropped_s, 3),
             settled=settling.settled, trends={name: trend.value for name, trend in settling.trends.items()},
         )  # fmt: skip
@@ -358,7 +358,7 @@ class Searcher:
         outcome = Outcome.FAILED if recovered_s is None else Outcome.HELD
         self._journal.append(
             "search.step.end",
-            step=number, outcome=outcome.value, reason="does not hold again" if recovered_s is None else "",
+            step=number, load=self._load.at(value), outcome=outcome.value, reason="does not hold again" if recovered_s is None else "",
             holds=self._holds(profile, window), health=[], steady=[round(edge_s, 3) for edge_s in window],
             recovered_after_s=recovered_s, waited_s=round(self._now_s() - began_s, 3),
         )  # fmt: skip

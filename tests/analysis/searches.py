@@ -45,7 +45,7 @@ def step(number: int, value: float, outcome: str, t: float, **more: Any) -> list
     }  # fmt: skip
     return [
         record("search.step.start", t, step=number, value=value, load=f"{value:g}", **begun),
-        record("search.step.end", t + 40, step=number, outcome=outcome, **ended),
+        record("search.step.end", t + 40, step=number, load=f"{value:g}", outcome=outcome, **ended),
     ]
 
 

@@ -92,7 +92,12 @@ def test_driver_cpu_counts_when_it_is_sustained(cores_of_second: Any, grade: Gra
 
 @pytest.mark.parametrize(
     ("share_of_second", "grade"),
-    [(lambda t: 0.04, Grade.GOOD), (lambda t: 0.06, Grade.BAD), (lambda t: 0.9 if t % 9 else 0.0, Grade.GOOD)],
+    [
+        (lambda t: 0.04, Grade.GOOD),
+        (lambda t: 0.06, Grade.BAD),
+        (lambda t: 0.9 if t % 9 else 0.0, Grade.GOOD),
+        (lambda t: 1.0 if t % 3 else None, Grade.GOOD),  # no socket waited for bytes: none had any
+    ],
 )
 def test_unread_answers_count_when_they_are_sustained(share_of_second: Any, grade: Grade) -> None:
     drivers = [driver(float(t), unread_share=share_of_second(t)) for t in range(61)]

@@ -42,7 +42,7 @@ def told(*records: Record) -> SaturationReport:
 @pytest.mark.parametrize("returns", [True, False])
 def test_golden(width: int, *, returns: bool) -> None:
     text = render(document(measured_search(returns=returns)), width=width)
-    actual = text[text.index("Saturation") : text.index("\nPhases")]
+    actual = text[text.index("Saturation") : text.index("\nStory")]
     path = GOLDEN / f"saturation_{'back' if returns else 'down'}-{width}.txt"
     if os.environ.get("SCALETEST_UPDATE_GOLDEN"):
         path.write_text(actual, encoding="utf-8")

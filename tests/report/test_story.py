@@ -8,6 +8,7 @@ import pytest
 
 from scaletest.analysis.state import RunState
 from scaletest.report.story import tell, tell_event
+from tests.analysis import searches
 from tests.analysis.journals import GIB, MIB, flow, nodes, probe, record
 
 
@@ -33,9 +34,9 @@ from tests.analysis.journals import GIB, MIB, flow, nodes, probe, record
         ("host.guard", {"available_bytes": 100 * MIB, "floor_bytes": GIB}, "bad", "host guard: 100 MiB of memory available, floor 1.00 GiB"),
         ("driver.end", {"reason": "signal"}, "info", "load driver ended: signal"),
         ("search.step.start", {"step": 3, "load": "400", "why": "ramp"}, "info", "step 3: load 400 (ramp)"),
-        ("search.step.end", {"step": 3, "outcome": "held", "reason": ""}, "good", "step 3 held"),
-        ("search.step.end", {"step": 3, "outcome": "failed", "reason": "p99: 2 s"}, "bad", "step 3 failed: p99: 2 s"),
-        ("search.step.end", {"step": 3, "outcome": "not counted", "reason": "lag"}, "warning", "step 3 does not count: lag"),
+        ("search.step.end", {"step": 3, "load": "400", "outcome": "held", "reason": ""}, "good", "step 3, load 400, held"),
+        ("search.step.end", {"step": 3, "load": "4/s", "outcome": "failed", "reason": "p99: 2 s"}, "bad", "step 3, load 4/s, failed: p99: 2 s"),
+        ("search.step.end", {"step": 3, "load": "4", "outcome": "not counted", "reason": "lag"}, "warning", "step 3, load 4, does not count: lag"),
         ("note", {"level": "warning", "text": "look:"}, "warning", "look:"),
         ("run.end", {"status": "error", "reason": "etcd died; its log:\n{...}\n{...}"}, "bad", "run error: etcd died; its log"),
     ],
@@ -118,3 +119,14 @@ def test_the_end_of_a_rollout_is_told() -> None:
     told = lines(flow(1.0, target=20, started=10), flow(2.0, target=20, started=20), flow(3.0, target=20, started=20))
 
     assert told == ["2 flow agents: all 20 agents started"]
+
+
+def test_the_flows_of_a_search_s_steps_are_not_told_one_by_one() -> None:
+    flows = [record("flow.start", 50.0, flow="agents", target=50), record("flow.stop", 160.0, flow="agents")]
+    state = RunState().apply_all([searches.start(), *flows, *searches.steps((50, "held"), (100, "failed"))])
+
+    texts = [line.text for line in tell(state)]
+
+    assert "flow agents starts: 50 agents" in texts
+    assert "flow agents stops" not in texts
+    assert "step 2, load 100, failed" in texts
