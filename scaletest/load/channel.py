@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import ssl as stdlib_ssl
 import time
-from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import gevent
 from gevent.ssl import SSLContext
 
-from scaletest.load.connection import BUFFER_BYTES, FAIR_BYTES, Answer, Endpoint, Sockets, TlsSocket, open_tls
+from scaletest.load.connection import FAIR_BYTES, Answer, Endpoint, Sockets
 from scaletest.load.http1 import Head, HeadReader, MalformedAnswer, Sink, plain_answer
+from scaletest.load.memorytls import MemoryTls
 from scaletest.load.metadata import BodyHead, EdgeKeeper
 from scaletest.load.operations import Call
 from scaletest.load.outcomes import AnswerCutShort, PeerClosed
@@ -68,19 +68,17 @@ class Channel:
     """A TLS connection to an API server; ``call`` is what it is asking at this moment."""
 
     __slots__ = (
-        "_alarm", "_answer", "_owner", "_read", "_reader", "_rests", "_sockets", "_tls", "_unsent", "_watcher", "_write",
-        "_writer", "call", "endpoint", "is_open", "used",
+        "_alarm", "_answer", "_owner", "_reader", "_rests", "_sockets", "_tls", "_unsent", "_watcher", "_writer", "call",
+        "endpoint", "is_open", "used",
     )  # fmt: skip
 
-    def __init__(self, sockets: Sockets, endpoint: Endpoint, tls: TlsSocket, owner: ChannelOwner) -> None:
+    def __init__(self, sockets: Sockets, endpoint: Endpoint, tls: MemoryTls, owner: ChannelOwner) -> None:
         self._sockets = sockets
         self._tls = tls
         self._owner = owner
-        self._read: Callable[..., int] = tls._sslobj.read  # noqa: SLF001 - the socket's own methods would wait
-        self._write: Callable[..., int] = tls._sslobj.write  # noqa: SLF001
         self._answer: Answer | None = None
         self._reader = HeadReader()
-        self._unsent: memoryview | None = None
+        self._unsent = b""
         self._writer: Any = None
         self._alarm: Any = None
         self._rests = False
@@ -98,7 +96,7 @@ class Channel:
         cls, sockets: Sockets, endpoint: Endpoint, context: SSLContext, source: str | None, owner: ChannelOwner
     ) -> Channel:
         """Open a channel; waits, in the caller's greenlet. Raises OSError, SSLError among them."""
-        return cls(sockets, endpoint, open_tls(endpoint, context, source=source), owner)
+        return cls(sockets, endpoint, MemoryTls.connect(sockets, endpoint, context, source=source), owner)
 
     def fileno(self) -> int:
         """File descriptor of the socket."""
@@ -110,14 +108,11 @@ class Channel:
         call.sent_s = time.monotonic()
         self._sockets.reading.add(self)
         try:
-            sent = self._write(request)
-        except stdlib_ssl.SSLWantWriteError:
-            sent = 0
+            self._unsent = self._tls.send(request)
         except OSError as error:
             self._break(error)
             return
-        if sent != len(request):
-            self._unsent = memoryview(request)[sent:]
+        if self._unsent:
             self._writer = gevent.get_hub().loop.io(self._tls.fileno(), _WRITABLE)
             self._writer.start(self._writable)
 
@@ -140,19 +135,16 @@ class Channel:
         self._break(error)
 
     def _writable(self) -> None:
-        while self._unsent:
-            try:
-                sent = self._write(self._unsent)
-            except stdlib_ssl.SSLWantWriteError:
-                return
-            except OSError as error:
-                self._break(error)
-                return
-            self._unsent = self._unsent[sent:]
-        self._end_writing()
+        try:
+            self._unsent = self._tls.send_rest(self._unsent)
+        except OSError as error:
+            self._break(error)
+            return
+        if not self._unsent:
+            self._end_writing()
 
     def _end_writing(self) -> None:
-        self._unsent = None
+        self._unsent = b""
         if self._writer is not None:
             self._writer.stop()
             self._writer.close()
@@ -162,19 +154,16 @@ class Channel:
         if self._answer is not None and self._answer.body_bytes >= RESTS_FROM_BYTES:
             self._wait(self._answer)
             return
-        buffer = self._sockets.buffer
         try:
-            count = self._read(BUFFER_BYTES, buffer)
+            count = self._tls.take_one()
         except stdlib_ssl.SSLWantReadError:
             return
-        except stdlib_ssl.SSLEOFError:
-            count = 0
         except OSError as error:
             self._break(error)
             return
         call = self.call
         if count and self._answer is None and call is not None and call.operation.is_plain:
-            plain = plain_answer(buffer, count)
+            plain = plain_answer(self._sockets.buffer, count)
             if plain is not None:
                 self._free(call, Ended(*plain))
                 return
@@ -203,7 +192,7 @@ class Channel:
                 gevent.get_hub().loop.run_callback(self._again)
                 return
             try:
-                filled = self._tls.take(self._sockets.view)
+                filled = self._tls.take()
             except stdlib_ssl.SSLWantReadError:
                 self._wait(self._answer)
                 return
@@ -223,7 +212,7 @@ class Channel:
 
     def _rested(self) -> None:
         try:
-            filled = self._tls.take(self._sockets.view)
+            filled = self._tls.take()
         except stdlib_ssl.SSLWantReadError:
             # Nothing came: from now on as long as it takes.
             self._wake()
@@ -279,7 +268,7 @@ class Channel:
         self.used = True
         self._wake()
         self._sockets.reading.discard(self)
-        if not keep or self._unsent is not None:
+        if not keep or self._unsent:
             # An answer before the request was whole leaves the rest of it without a meaning.
             self.close()
         self._owner.answered(self, call, ended)

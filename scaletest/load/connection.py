@@ -22,7 +22,7 @@ from scaletest.core.access import Credential
 from scaletest.load.http1 import Body, Head, HeadReader, Sink
 from scaletest.load.outcomes import AnswerCutShort, PeerClosed
 
-__all__ = ["Answer", "ChooseSink", "Connection", "Endpoint", "Socket", "Sockets", "TlsContexts", "connect", "open_tls"]
+__all__ = ["Answer", "ChooseSink", "Connection", "Endpoint", "Socket", "Sockets", "TlsContexts", "connect", "open_tcp"]
 
 BUFFER_BYTES = 256 * 1024
 
@@ -63,11 +63,14 @@ class Socket(Protocol):
 
 
 class Sockets:
-    """All connections of the process, those that wait for bytes, and the buffer that they share."""
+    """All connections of the process, those that wait for bytes, and the buffers that they share."""
 
     def __init__(self) -> None:
         self.buffer = bytearray(BUFFER_BYTES)
         self.view = memoryview(self.buffer)
+        self.encrypted = bytearray(BUFFER_BYTES)
+        """For ``memorytls``: what came from a socket, until it is decrypted."""
+        self.encrypted_view = memoryview(self.encrypted)
         self.open: set[Socket] = set()
         self.reading: set[Socket] = set()
 
@@ -264,12 +267,12 @@ def connect(
     source: str | None,
     on_close: Callable[[], None],
 ) -> Connection:
-    """Open a connection from ``source`` (any port). Raises OSError, SSLError among them."""
-    return Connection(sockets, endpoint, open_tls(endpoint, context, source=source), on_close)
-
-
-def open_tls(endpoint: Endpoint, context: ssl.SSLContext, *, source: str | None) -> TlsSocket:
     """Open a TCP and TLS connection from ``source`` (any port). Raises OSError, SSLError among them."""
+    return Connection(sockets, endpoint, _open_tls(endpoint, context, source=source), on_close)
+
+
+def open_tcp(endpoint: Endpoint, *, source: str | None) -> socket.socket:
+    """Open a TCP connection from ``source`` (any port). Raises OSError."""
     raw = socket.socket(endpoint.family, socket.SOCK_STREAM)
     try:
         if source is not None:
@@ -278,6 +281,15 @@ def open_tls(endpoint: Endpoint, context: ssl.SSLContext, *, source: str | None)
             raw.bind((source, 0))
         raw.connect(endpoint.address)
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        raw.close()
+        raise
+    return raw
+
+
+def _open_tls(endpoint: Endpoint, context: ssl.SSLContext, *, source: str | None) -> TlsSocket:
+    raw = open_tcp(endpoint, source=source)
+    try:
         tls: TlsSocket = context.wrap_socket(
             raw, server_hostname=endpoint.host, do_handshake_on_connect=False, suppress_ragged_eofs=False
         )
