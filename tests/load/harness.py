@@ -139,6 +139,24 @@ class FlowResult:
         return [data for record in self.flows for name, data in record["steps"].items() if step in {None, name}]
 
 
+class NamesOnceDriver(LocustDriver):
+    """A driver that runs no second flow of a name: it is by their names that records and requests are told apart."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._ended: set[str] = set()
+
+    async def start_flow(self, start: FlowStart) -> None:
+        """Start a flow; see LocustDriver."""
+        assert start.flow not in self._ended, f"another test had a flow {start.flow!r}, and counts would add up"
+        await super().start_flow(start)
+
+    async def stop_flow(self, flow: str) -> None:
+        """Stop a flow; see LocustDriver."""
+        self._ended.add(flow)
+        await super().stop_flow(flow)
+
+
 class Drivers:
     """An event loop in a thread, with one driver that flows of many tests share."""
 
@@ -148,7 +166,8 @@ class Drivers:
         self.thread.start()
         self.records: list[Record] = []
         self.journal = directory / "journal.jsonl"
-        self.driver = self.do(LocustDriver.spawn(self.journal, time.monotonic(), self.records.append, interval_s=0.1))
+        spawned = NamesOnceDriver.spawn(self.journal, time.monotonic(), self.records.append, interval_s=0.1)
+        self.driver = self.do(spawned)
 
     def do(self, coroutine: Any) -> Any:
         """Run a coroutine in the loop and return its result."""

@@ -163,12 +163,12 @@ def test_retry_after_is_honoured_and_each_attempt_counts(drivers: Drivers, serve
 
 def test_an_agent_keeps_its_connection_over_many_requests(drivers: Drivers, server: TestServer) -> None:
     result = drivers.run(
-        "kept", server, [{"get": "/ok", "every": "10ms"}], until=lambda result: result.outcomes().get("200", 0) >= 20
+        "kept-open", server, [{"get": "/ok", "every": "10ms"}], until=lambda r: r.outcomes().get("200", 0) >= 20
     )
 
-    assert 1 == len({entry["connection"] for entry in server.log("kept")})
+    assert 1 == len({entry["connection"] for entry in server.log("kept-open")})
     assert 1 == result.histogram("connect_us").count
-    assert {"agent"} == {name for entry in server.log("kept") for name in entry["subject"]}
+    assert {"agent"} == {name for entry in server.log("kept-open") for name in entry["subject"]}
 
 
 def test_connection_close_is_obeyed(drivers: Drivers, server: TestServer) -> None:
@@ -186,7 +186,7 @@ def test_a_kept_connection_that_the_server_closed_is_replaced_silently_and_said_
     drivers: Drivers, server: TestServer
 ) -> None:
     result = drivers.run(
-        "dropped", server, [{"get": "/drop", "every": "10ms"}], until=lambda r: r.outcomes().get("200", 0) >= 5
+        "replaced", server, [{"get": "/drop", "every": "10ms"}], until=lambda r: r.outcomes().get("200", 0) >= 5
     )
 
     assert {"200"} == set(result.outcomes())
@@ -358,36 +358,36 @@ def test_agents_of_nodes_that_are_gone_stop_and_new_nodes_get_theirs(drivers: Dr
 
 def test_what_a_command_ended_is_counted(drivers: Drivers, server: TestServer) -> None:
     nodes = ("n0", "n1", "n2", "n3")
-    drivers.start("counted", server, [{"watch": "/silent"}, {"get": "/silent"}], agents=4, nodes=nodes)
-    drivers.wait_for("counted", lambda _: len(server.log("counted")) == 8)
-    shrunk = drivers.do(drivers.driver.set_target(SetTarget("counted", 3, gone=("n1",))))
-    lowered = drivers.do(drivers.driver.set_target(SetTarget("counted", 2)))
-    blocked = drivers.do(drivers.driver.block("counted"))
-    again = drivers.do(drivers.driver.block("counted"))
-    drivers.do(drivers.driver.stop_flow("counted"))
+    drivers.start("ended", server, [{"watch": "/silent"}, {"get": "/silent"}], agents=4, nodes=nodes)
+    drivers.wait_for("ended", lambda _: len(server.log("ended")) == 8)
+    shrunk = drivers.do(drivers.driver.set_target(SetTarget("ended", 3, gone=("n1",))))
+    lowered = drivers.do(drivers.driver.set_target(SetTarget("ended", 2)))
+    blocked = drivers.do(drivers.driver.block("ended"))
+    again = drivers.do(drivers.driver.block("ended"))
+    drivers.do(drivers.driver.stop_flow("ended"))
 
     # Each agent has a request without an answer and a standing watch.
-    assert FlowChanged("counted", 1, 2, 2) == shrunk
-    assert FlowChanged("counted", 1, 2, 2) == lowered
-    assert FlowChanged("counted", 0, 4, 4) == blocked
-    assert FlowChanged("counted", 0, 0, 0) == again
+    assert FlowChanged("ended", 1, 2, 2) == shrunk
+    assert FlowChanged("ended", 1, 2, 2) == lowered
+    assert FlowChanged("ended", 0, 4, 4) == blocked
+    assert FlowChanged("ended", 0, 0, 0) == again
 
 
 def test_an_answer_that_nobody_waits_for_is_not_taken_for_the_next_one(drivers: Drivers, server: TestServer) -> None:
     async def give_up_and_ask_again() -> Any:
         driver = drivers.driver
-        given_up = [asyncio.create_task(driver.set_target(SetTarget("late", 3))) for _ in range(3)]
+        given_up = [asyncio.create_task(driver.set_target(SetTarget("given-up", 3))) for _ in range(3)]
         await asyncio.sleep(0)
         for task in given_up:
             task.cancel()
-        return await driver.block("late")
+        return await driver.block("given-up")
 
-    drivers.start("late", server, [{"get": "/silent"}], agents=4)
-    drivers.wait_for("late", lambda _: len(server.log("late")) == 4)
+    drivers.start("given-up", server, [{"get": "/silent"}], agents=4)
+    drivers.wait_for("given-up", lambda _: len(server.log("given-up")) == 4)
     blocked = drivers.do(give_up_and_ask_again())
-    drivers.do(drivers.driver.stop_flow("late"))
+    drivers.do(drivers.driver.stop_flow("given-up"))
 
-    assert FlowChanged("late", 0, 3, 3) == blocked
+    assert FlowChanged("given-up", 0, 3, 3) == blocked
 
 
 def test_a_command_about_a_flow_that_does_not_run_is_refused(drivers: Drivers) -> None:
@@ -400,18 +400,18 @@ def targets(server: TestServer, flow: str) -> set[str]:
 
 
 def test_a_blocked_path_refuses_and_an_unblocked_one_is_used_again(drivers: Drivers, server: TestServer) -> None:
-    drivers.start("blocked", server, [{"get": "/ok", "every": "50ms"}, {"watch": "/watch-gone?v=0"}], options=QUICK)
-    drivers.wait_for("blocked", lambda r: r.outcomes().get("200", 0) >= 3)
-    drivers.do(drivers.driver.block("blocked"))
-    drivers.wait_for("blocked", lambda r: r.outcomes().get("refused", 0) >= 3)
-    drivers.wait_for("blocked", lambda r: (r.flows[-1]["connected"], r.flows[-1]["blocked"]) == (0, 1))
-    seen = len(server.log("blocked"))
-    drivers.do(drivers.driver.unblock("blocked"))
-    drivers.wait_for("blocked", lambda r: (r.flows[-1]["connected"], r.flows[-1]["blocked"]) == (1, 0))
-    drivers.do(drivers.driver.stop_flow("blocked"))
+    drivers.start("cut-off", server, [{"get": "/ok", "every": "50ms"}, {"watch": "/watch-gone?v=0"}], options=QUICK)
+    drivers.wait_for("cut-off", lambda r: r.outcomes().get("200", 0) >= 3)
+    drivers.do(drivers.driver.block("cut-off"))
+    drivers.wait_for("cut-off", lambda r: r.outcomes().get("refused", 0) >= 3)
+    drivers.wait_for("cut-off", lambda r: (r.flows[-1]["connected"], r.flows[-1]["blocked"]) == (0, 1))
+    seen = len(server.log("cut-off"))
+    drivers.do(drivers.driver.unblock("cut-off"))
+    drivers.wait_for("cut-off", lambda r: (r.flows[-1]["connected"], r.flows[-1]["blocked"]) == (1, 0))
+    drivers.do(drivers.driver.stop_flow("cut-off"))
 
-    assert {"200", "refused", "reset"} >= set(drivers.result("blocked").outcomes())
-    assert seen < len(server.log("blocked"))
+    assert {"200", "refused", "reset"} >= set(drivers.result("cut-off").outcomes())
+    assert seen < len(server.log("cut-off"))
 
 
 def test_driver_records_say_lag_cpu_memory_and_sockets(drivers: Drivers, server: TestServer) -> None:
@@ -437,14 +437,14 @@ def test_the_journal_holds_the_same_records_as_the_pipe(drivers: Drivers, server
 def test_new_connections_choose_among_added_servers_and_old_ones_stay(drivers: Drivers, server: TestServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as elsewhere:
         port = elsewhere.getsockname()[1]
-    drivers.start("moved", server, [{"get": "/ok?bytes=1", "label": "it", "every": "50ms"}], options=QUICK)
-    drivers.wait_for("moved", lambda result: result.outcomes().get("200", 0) > 2)
+    drivers.start("elsewhere", server, [{"get": "/ok?bytes=1", "label": "it", "every": "50ms"}], options=QUICK)
+    drivers.wait_for("elsewhere", lambda result: result.outcomes().get("200", 0) > 2)
 
-    drivers.do(drivers.driver.set_servers(SetServers("moved", (f"https://127.0.0.1:{port}",))))
-    good = drivers.result("moved").outcomes()["200"]
-    drivers.wait_for("moved", lambda result: result.outcomes()["200"] > good + 3)
-    assert "refused" not in drivers.result("moved").outcomes()
-    drivers.do(drivers.driver.block("moved"))
-    drivers.do(drivers.driver.unblock("moved"))
-    drivers.wait_for("moved", lambda result: "refused" in result.outcomes())
-    drivers.do(drivers.driver.stop_flow("moved"))
+    drivers.do(drivers.driver.set_servers(SetServers("elsewhere", (f"https://127.0.0.1:{port}",))))
+    good = drivers.result("elsewhere").outcomes()["200"]
+    drivers.wait_for("elsewhere", lambda result: result.outcomes()["200"] > good + 3)
+    assert "refused" not in drivers.result("elsewhere").outcomes()
+    drivers.do(drivers.driver.block("elsewhere"))
+    drivers.do(drivers.driver.unblock("elsewhere"))
+    drivers.wait_for("elsewhere", lambda result: "refused" in result.outcomes())
+    drivers.do(drivers.driver.stop_flow("elsewhere"))

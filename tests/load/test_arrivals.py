@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
 import socket
 import statistics
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,6 +58,18 @@ def run(
 
 def arrivals_of(result: FlowResult, key: str) -> int:
     return sum(record["arrivals"][key] for record in result.flows)
+
+
+def socket_descriptors(drivers: Drivers) -> set[str]:
+    """File descriptors of the driver process that are sockets."""
+    directory = Path(f"/proc/{drivers.driver.process_id.pid}/fd")
+    found: set[str] = set()
+    for link in directory.iterdir():
+        # One may be closed meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            if str(link.readlink()).startswith("socket:"):
+                found.add(link.name)
+    return found
 
 
 def lag_us(result: FlowResult) -> Histogram:
@@ -329,6 +343,30 @@ def test_a_blocked_path_refuses_arrivals_until_it_is_opened(drivers: Drivers, se
 
     assert 4 == changed.connections_closed
     assert {"200", "refused", "reset"} >= set(drivers.result("blocked").outcomes())
+
+
+def test_what_was_cut_does_not_disturb_the_connections_that_get_its_descriptors(
+    drivers: Drivers, server: TestServer
+) -> None:
+    # Agents close by gevent, which throws into who reads, later; arrivals have watchers of their own in the same loop.
+    others = socket_descriptors(drivers)
+    drivers.start("cut", server, [{"watch": "/silent"}, {"get": "/silent"}], agents=4)
+    drivers.wait_for("cut", lambda _: len(server.log("cut")) == 8)
+    cut = socket_descriptors(drivers) - others
+
+    changed = drivers.do(drivers.driver.block("cut"))
+    begin(drivers, "after", server, [OK], rate="200/s", connections=8)
+    reused = cut & socket_descriptors(drivers)
+    drivers.wait_for("after", lambda result: sum(result.outcomes().values()) >= 40)
+    drivers.do(drivers.driver.stop_flow("after"))
+    drivers.do(drivers.driver.stop_flow("cut"))
+
+    result = drivers.result("after")
+    assert 8 == changed.connections_closed
+    assert reused
+    assert {"200"} == set(result.outcomes())
+    assert 8 == result.histogram("connect_us").count
+    assert {"reset": 8} == {key: count for key, count in drivers.result("cut").outcomes().items() if key != "refused"}
 
 
 def test_requests_are_mixed_by_weight(drivers: Drivers, server: TestServer) -> None:
