@@ -55,7 +55,7 @@ MADE_WITHIN_S: Final = 20.0
 """How long the flow's objects are tried to be made before the flow fails, the pause between two attempts, and the longest one."""
 
 DRAIN_S: Final = 1.0
-"""Time that calls in flight have to end when the flow stops; those left are in its last record, as in flight."""
+"""Time that calls on the wire have to end when the flow stops; the others are in its last record, as in flight."""
 
 REMOVE_WITHIN_S: Final = 3.0
 
@@ -160,10 +160,9 @@ class ArrivalsFlow(Flow):
         self._stopping = True
         if self._alarm is not None:
             self._alarm.close()
-        for call in self._pool.drop_waiting():
-            self._in_flight -= call.then is None
+        never_sent = self._pool.drop_waiting()
         deadline_s = time.monotonic() + DRAIN_S
-        while self._in_flight > 0 and time.monotonic() < deadline_s:
+        while self._in_flight > never_sent and time.monotonic() < deadline_s:
             gevent.sleep(0.01)
         with gevent.Timeout(REMOVE_WITHIN_S, False):
             self._remove_objects()

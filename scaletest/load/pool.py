@@ -30,7 +30,9 @@ OnEnd = Callable[[Call, Ended], Call | None]
 class ChannelPool:
     """At most ``size`` channels. ``on_end`` hears how each call ended, and may return one that follows on its channel."""
 
-    def __init__(self, connect: Connector, on_end: OnEnd, *, size: int, keep: bool) -> None:
+    def __init__(
+        self, connect: Connector, on_end: OnEnd, *, size: int, keep: bool, rest_s: float = CLOSED_RETRY_S
+    ) -> None:
         self.size = size
         self.waiting: deque[Call] = deque()
         self.reconnects: Callable[[Call], None] = _ignore
@@ -38,6 +40,7 @@ class ChannelPool:
         self._connect = connect
         self._on_end = on_end
         self._keep = keep
+        self._rest_s = rest_s
         self._idle: deque[Channel] = deque()
         self._busy: set[Channel] = set()
         self._opening: dict[Call, gevent.Greenlet] = {}
@@ -67,13 +70,14 @@ class ChannelPool:
 
     def sweep(self, now_s: float) -> None:
         """End calls whose time-out has passed."""
-        for channel in [item for item in self._busy if item.call is not None and _overdue(item.call, now_s)]:
-            channel.give_up(RequestTimedOut())
+        # First those who wait: a channel that is given up is replaced for the next of them.
         if any(_overdue(call, now_s) for call in self.waiting):
             overdue = [call for call in self.waiting if _overdue(call, now_s)]
             self.waiting = deque(call for call in self.waiting if not _overdue(call, now_s))
             for call in overdue:
                 self._end(call, Ended("timeout", 0, error=RequestTimedOut("no connection was free in time")))
+        for channel in [item for item in self._busy if item.call is not None and _overdue(item.call, now_s)]:
+            channel.give_up(RequestTimedOut())
 
     def resize(self, size: int) -> None:
         """Allow more channels, or close those that are too many: free ones now, others when their call has ended."""
@@ -82,9 +86,9 @@ class ChannelPool:
             self._idle.pop().close()
         self._serve_waiting()
 
-    def drop_waiting(self) -> list[Call]:
-        """Forget the calls that wait, and return them."""
-        dropped, self.waiting = list(self.waiting), deque()
+    def drop_waiting(self) -> int:
+        """Forget the calls that wait, and return how many they were."""
+        dropped, self.waiting = len(self.waiting), deque()
         return dropped
 
     def close(self) -> None:
@@ -151,7 +155,12 @@ class ChannelPool:
             ended.outcome = outcome_of_error(ended.error)
         following = self._on_end(call, ended)
         if following is not None:
-            gevent.spawn_later(CLOSED_RETRY_S, self.start, following)
+            gevent.spawn_later(self._rest_s, self._start_late, following)
+
+    def _start_late(self, call: Call) -> None:
+        # The rest before it is no part of its latency.
+        call.due_s = time.monotonic()
+        self.start(call)
 
     def _serve_waiting(self) -> None:
         while self.waiting and (self._idle or self.connected + len(self._opening) < self.size):
