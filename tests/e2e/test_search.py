@@ -32,7 +32,7 @@ search:
   resolution: 100%
   step: {atLeast: 1s, atMost: 1s}
   holds: [flow.telemetry.started <= 6, flow.telemetry.error_rate < 1%]
-  past: [3]
+  past: []
   back: 0.5
   recoverWithin: 20s
 objectives:
@@ -50,13 +50,13 @@ def test_a_search_changes_a_real_cluster_step_by_step(tmp_path: Path) -> None:
 
     assert 0 == ended.returncode, ended.stderr
     assert (4, 8, "found") == (found["capacity"], found["fails_at"], found["reason"])
-    assert [(4, "held"), (8, "failed"), (4, "held"), (8, "failed"), (12, "failed"), (2, "held")] == [
+    assert [(4, "held"), (8, "failed"), (4, "held"), (8, "failed"), (2, "held")] == [
         (step["value"], step["outcome"]) for step in found["steps"]
     ]
     assert found["recovered_after_s"] is not None
-    # Every agent lists what stands on all nodes of its step: the fleet was as large as the step says.
+    # To a heavier load after one that held, agents go on; otherwise they start afresh.
     targets = [record["target"] for record in place.journal() if record["kind"] == "flow.start"]
-    assert [4, 4, 8, 12] == targets
-    sizes = {step["value"]: step["bytes_per_s"] / step["answers_per_s"] for step in found["steps"][:5]}
-    assert sizes[4] < sizes[8] < sizes[12]
+    assert [4, 4] == targets
+    sizes = {step["value"]: step["bytes_per_s"] / step["answers_per_s"] for step in found["steps"][:4]}
+    assert sizes[4] < sizes[8]
     assert [] == list(place.processes())
