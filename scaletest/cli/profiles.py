@@ -76,9 +76,9 @@ def show(
             shown["origins"] = {key: str(where) for key, where in loaded.provenance.items()}
         typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
     elif origin:
-        typer.echo(to_yaml_with_origins(loaded.resolved, loaded.provenance), nl=False)
+        typer.echo(to_yaml_with_origins(loaded.resolved, loaded.provenance, loaded.searched), nl=False)
     else:
-        typer.echo(to_yaml(loaded.resolved), nl=False)
+        typer.echo(to_yaml(loaded.resolved, loaded.searched), nl=False)
 
 
 @app.command("validate")

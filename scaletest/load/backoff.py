@@ -87,6 +87,11 @@ class Retries:
         )
         return self.back_off_s(now_s, draw) if wait_s is None else wait_s
 
+    def longest_s(self, draw: float) -> float:
+        """Give up retrying, and return the longest wait of the back-off."""
+        self._attempts = 0
+        return self._spec.most_s * (1.0 + self._spec.jitter * draw)
+
     def back_off_s(self, now_s: float, draw: float) -> float:
         """Give up retrying, and return the wait of the back-off."""
         self._attempts = 0

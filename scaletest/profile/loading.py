@@ -17,7 +17,7 @@ from scaletest.profile.builtin import find_profile
 from scaletest.profile.checks import check_profile
 from scaletest.profile.overrides import Overridden, Override, apply_overrides, size_overrides
 from scaletest.profile.parameters import Scalar, Substitution, check_names, substitute
-from scaletest.profile.places import Issue, Path, dotted, leaves, nearest
+from scaletest.profile.places import Issue, Path, dotted, leaves, nearest, value_at
 from scaletest.profile.schema import Profile, SearchSpec
 from scaletest.profile.search import parse_load
 from scaletest.profile.search_checks import check_steps
@@ -61,6 +61,8 @@ class LoadedProfile:
     warnings: list[Problem] = field(default_factory=list)
     unfilled: Any = field(default=None, repr=False, compare=False)
     """The profile's values, overrides applied, before parameters were put in."""
+    searched: dict[Path, str] = field(default_factory=dict, repr=False, compare=False)
+    """The texts that hold the parameter of a search, by their place in ``resolved``: what a load is put into."""
 
     @property
     def directory(self) -> FilePath:
@@ -154,7 +156,19 @@ class _Loading:
             copy.deepcopy(self.parameters),
             self._unused_parameters(),
             self.overridden.data,
+            self._searched_texts(profile),
         )
+
+    def _searched_texts(self, profile: Profile) -> dict[Path, str]:
+        if profile.search is None:
+            return {}
+        places = [path for path, names in self.filled.used.items() if profile.search.parameter in names]
+        texts = {path: value_at(self.overridden.data, path) for path in places}
+        # An objective written as a text is resolved to a mapping.
+        return {
+            (*path, "check") if path[0] == "objectives" and len(path) == 2 else path: text
+            for path, text in texts.items()
+        }
 
     def _search_issues(self, profile: Profile, search: SearchSpec) -> list[Issue]:
         """Find why the lightest and the heaviest load cannot be loads of one run."""

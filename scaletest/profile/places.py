@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Issue", "Path", "dotted", "leaves", "nearest", "show"]
+__all__ = ["Issue", "Path", "dotted", "leaves", "nearest", "show", "value_at"]
 
 Path = tuple[str | int, ...]
 """Keys and list indices from the top of a profile."""
@@ -49,6 +49,13 @@ def show(value: Any) -> str:
         case str() if len(value) > 60:
             return repr(value[:57] + "...")
     return repr(value)
+
+
+def value_at(value: Any, path: Path) -> Any:
+    """Return what stands at a place that there is."""
+    for part in path:
+        value = value[part]
+    return value
 
 
 def leaves(value: Any, path: Path = ()) -> Iterable[tuple[Path, Any]]:

@@ -43,10 +43,10 @@ _Dumper.add_representer(str, _text)
 _Dumper.add_representer(float, _float)
 
 
-def to_yaml(resolved: Mapping[str, Any]) -> str:
-    """Write a resolved profile so that it loads as the same profile."""
+def to_yaml(resolved: Mapping[str, Any], searched: Mapping[Path, str] | None = None) -> str:
+    """Write a resolved profile so that it loads as the same profile; ``searched`` are texts that hold a search's parameter."""
     text: str = yaml.dump(
-        _escaped(dict(resolved), ()),
+        _escaped(dict(resolved), (), searched or {}),
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
@@ -56,9 +56,11 @@ def to_yaml(resolved: Mapping[str, Any]) -> str:
     return text
 
 
-def to_yaml_with_origins(resolved: Mapping[str, Any], provenance: Mapping[str, Origin]) -> str:
+def to_yaml_with_origins(
+    resolved: Mapping[str, Any], provenance: Mapping[str, Origin], searched: Mapping[Path, str] | None = None
+) -> str:
     """Write a resolved profile with a comment behind each value that says where it came from."""
-    text = to_yaml(resolved)
+    text = to_yaml(resolved, searched)
     document = parse_text(text, "resolved")
     origins = {
         document.lines[path]: f"# {provenance[dotted(path)]}"
@@ -72,13 +74,15 @@ def to_yaml_with_origins(resolved: Mapping[str, Any], provenance: Mapping[str, O
     return "\n".join(lines) + "\n"
 
 
-def _escaped(value: Any, path: Path) -> Any:
+def _escaped(value: Any, path: Path, searched: Mapping[Path, str]) -> Any:
+    if path in searched:
+        return searched[path]
     if isinstance(value, dict):
         # The values of parameters and sizes are taken as they stand: so are their braces.
         return {
-            key: item if path[:1] in {("parameters",), ("sizes",)} else _escaped(item, (*path, key))
+            key: item if path[:1] in {("parameters",), ("sizes",)} else _escaped(item, (*path, key), searched)
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_escaped(item, (*path, index)) for index, item in enumerate(value)]
+        return [_escaped(item, (*path, index), searched) for index, item in enumerate(value)]
     return escape(value, path) if isinstance(value, str) else value

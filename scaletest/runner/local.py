@@ -47,7 +47,7 @@ from scaletest.profile.stepping import StepChange
 from scaletest.runner.acting import Acting, Scene
 from scaletest.runner.attempts import ActionLog
 from scaletest.runner.engines import Lost
-from scaletest.runner.priority import niceness_of, priority_text
+from scaletest.runner.priority import claim_niceness, give_back_niceness, niceness_of, priority_text
 
 __all__ = ["LocalEngines", "LocalOptions"]
 
@@ -95,6 +95,7 @@ class LocalEngines:
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._facts: dict[str, Any] = {}
+        self._niceness: int | None = None
 
     async def start(self, journal: JournalFile, lost: Lost) -> None:
         """Bring up the control plane, fill it, start driver, probes and observers."""
@@ -116,6 +117,8 @@ class LocalEngines:
             if record["kind"] == "flow":
                 started[record["flow"]] = record["started"]
 
+        # The control plane runs already, so that it does not inherit what the driver does.
+        self._niceness = claim_niceness()
         driver = await LocustDriver.spawn(journal.path.absolute(), journal.clock_origin_s, note_started, on_error=warn)
         self._driver = driver
         self._watch(lost, self._watch_driver(driver, lost))
@@ -196,6 +199,8 @@ class LocalEngines:
         """End driver, probes, observers and the control plane, as far as they are there."""
         if self._driver is not None:
             await self._driver.stop()
+        if self._niceness is not None:
+            give_back_niceness(self._niceness)
         self._stop.set()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=_STOP_OBSERVING_S)

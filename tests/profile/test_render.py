@@ -56,4 +56,4 @@ def test_every_built_in_profile_is_valid_named_like_its_file_and_reads_back(tmp_
 
     assert name == loaded.profile.name
     assert [] == loaded.warnings
-    assert loaded.profile == load(tmp_path, to_yaml(loaded.resolved)).profile
+    assert loaded.profile == load(tmp_path, to_yaml(loaded.resolved, loaded.searched)).profile

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from scaletest.runner.priority import niceness_of, priority_text
+from scaletest.runner.priority import claim_niceness, give_back_niceness, niceness_of, priority_text
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,13 @@ def test_niceness_is_that_of_a_process_that_is_there() -> None:
         assert own == niceness_of([None, ended.pid, os.getpid()])
         assert min(19, own + 3) == niceness_of([nicer.pid])
         assert niceness_of([None, ended.pid]) is None
+
+
+def test_a_claim_is_given_back() -> None:
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    try:
+        assert before == claim_niceness()
+        assert os.getpriority(os.PRIO_PROCESS, 0) <= before
+    finally:
+        give_back_niceness(before)
+    assert before == os.getpriority(os.PRIO_PROCESS, 0)
