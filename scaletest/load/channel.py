@@ -207,8 +207,12 @@ class Channel:
             self._watcher.stop()
             # It does not wait for bytes now: those that come are not left unread.
             self._sockets.reading.discard(self)
-            self._alarm = self._alarm or gevent.get_hub().loop.timer(REST_S)
-        self._alarm.start(self._rested)
+        if self._alarm is not None:
+            self._alarm.close()
+        # Another one each time: libev's would go on with what is left of it, nothing. And not from when this turn of the loop
+        # began: reading may have taken longer than the rest.
+        self._alarm = gevent.get_hub().loop.timer(REST_S)
+        self._alarm.start(self._rested, update=True)
 
     def _rested(self) -> None:
         try:
