@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from scaletest import __version__
 from scaletest.cli import binaries, clean, cluster, doctor, profiles, report, run
-from scaletest.core.errors import ExitCode, ScaletestError
+from scaletest.core.errors import ExitCode, ScaletestError, of_the_machine
 
 __all__ = ["app", "main"]
 
@@ -53,10 +54,7 @@ def main() -> None:
     try:
         app()
     except ScaletestError as error:
-        typer.echo(f"scaletest: {error.message}", err=True)
-        if error.hint:
-            typer.echo(f"  {error.hint}", err=True)
-        sys.exit(int(error.exit_code))
+        sys.exit(_tell(error))
     except BrokenPipeError:
         # The reader went away (`scaletest profiles list | head`); nothing is left to say to it.
         sys.stderr.close()
@@ -64,3 +62,18 @@ def main() -> None:
     except KeyboardInterrupt:
         typer.echo("scaletest: interrupted", err=True)
         sys.exit(int(ExitCode.INTERRUPTED))
+    except (OSError, MemoryError, RuntimeError) as error:
+        problem = of_the_machine(error)
+        if problem is None:
+            raise
+        sys.exit(_tell(problem))
+
+
+def _tell(error: ScaletestError) -> int:
+    """Say what went wrong; return the exit code."""
+    # Where standard error is gone too (a closed terminal, a full disk), the exit code has to do.
+    with contextlib.suppress(OSError):
+        typer.echo(f"scaletest: {error.message}", err=True)
+        if error.hint:
+            typer.echo(f"  {error.hint}", err=True)
+    return int(error.exit_code)

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-__all__ = ["LastWords", "quote_log", "readable", "tail"]
+__all__ = ["LastWords", "quote_log", "readable"]
 
 _LINE_CHARS: Final = 240
 
@@ -36,24 +36,12 @@ _SECRETS: Final = (
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
-def tail(path: Path, *, lines: int = 5, limit_bytes: int = 16_384) -> list[str]:
-    """Return the last lines of a text file, at most ``limit_bytes`` of them; none when it cannot be read."""
-    try:
-        with path.open("rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, size - limit_bytes))
-            text = stream.read().decode(errors="replace")
-    except OSError:
-        return []
-    return [line for line in text.splitlines() if line.strip()][-lines:]
-
-
 def quote_log(path: Path) -> str:
-    """Return a paragraph with the last lines of a log file; empty when there are none."""
-    found = tail(path)
+    """Return a paragraph with the last words of a log file; empty when there are none."""
+    found = LastWords(path).take()
     if not found:
         return ""
-    return "\n".join([f"last lines of {path}:", *(f"  {readable(line)}" for line in found)])
+    return "\n".join([f"last lines of {path}:", *(f"  {line}" for line in found)])
 
 
 def readable(line: str) -> str:

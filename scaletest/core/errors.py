@@ -11,14 +11,17 @@
     ├── MeasurementInvalid    4    the generator was the bottleneck
     └── Interrupted         130    Ctrl-C or SIGTERM
 
-Every other exception that reaches the command line is our own bug and ends in 1.
+What the system refuses us (``of_the_machine``: no space, no permission, no descriptor) is an EnvironmentProblem too,
+wherever it was raised. Every other exception that reaches the command line is our own bug and ends in 1.
 """
 
 from __future__ import annotations
 
 import enum
+import errno
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 __all__ = [
     "BinaryUnavailable",
@@ -33,6 +36,7 @@ __all__ = [
     "RunDirectoryError",
     "ScaletestError",
     "UsageError",
+    "of_the_machine",
 ]
 
 
@@ -151,3 +155,41 @@ class Interrupted(ScaletestError):
     """Ctrl-C or SIGTERM."""
 
     exit_code = ExitCode.INTERRUPTED
+
+
+_NO_SPACE: Final = "Make room there, or use another place: --output, SCALETEST_STATE_DIR, SCALETEST_CACHE_DIR."
+_NO_ACCESS: Final = "Use a place you may write to: --output, SCALETEST_STATE_DIR, SCALETEST_CACHE_DIR."
+_NO_PROCESSES: Final = "Raise the limit of processes and threads (ulimit -u), or end other processes."
+_NO_FILES: Final = "Raise the limit of open files (ulimit -n)."
+_NO_MEMORY: Final = "Free memory, or lift the limit of address space (ulimit -v)."
+
+_REFUSALS: Final[dict[int, str]] = {
+    errno.ENOSPC: _NO_SPACE,
+    errno.EDQUOT: _NO_SPACE,
+    errno.EFBIG: "Lift the limit of file sizes (ulimit -f).",
+    errno.EROFS: _NO_ACCESS,
+    errno.EACCES: _NO_ACCESS,
+    errno.EPERM: _NO_ACCESS,
+    errno.ENOTDIR: _NO_ACCESS,
+    errno.EIO: "The disk has errors: see the kernel's log.",
+    errno.EMFILE: _NO_FILES,
+    errno.ENFILE: "The machine has no file descriptors left (sysctl fs.file-max).",
+    errno.EAGAIN: _NO_PROCESSES,
+    errno.ENOMEM: _NO_MEMORY,
+}
+"""What to do about an error number that says something of the machine. All others are ours to handle."""
+
+_NO_THREAD: Final = "can't start new thread"
+"""What Python says, in a RuntimeError of no kind of its own, when the system gives it no thread."""
+
+
+def of_the_machine(error: BaseException) -> EnvironmentProblem | None:
+    """Return what people are told of an error that the machine is the reason of; None for any other."""
+    if isinstance(error, MemoryError):
+        return ResourceShortage("out of memory", hint=_NO_MEMORY)
+    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        return ResourceShortage("the system gives no more threads", hint=_NO_PROCESSES)
+    if not isinstance(error, OSError) or error.errno not in _REFUSALS:
+        return None
+    place = f"{error.filename}: " if error.filename is not None else ""
+    return EnvironmentProblem(f"{place}{error.strerror}", hint=_REFUSALS[error.errno])

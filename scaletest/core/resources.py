@@ -16,6 +16,9 @@ _SHORT_NAMES: dict[str, str] = {
     "endpointslices": "discovery.k8s.io/v1/endpointslices",
 }  # fmt: skip
 
+_ROOTS = ("api", "apis")
+"""First parts of URL paths; no group or version has such a name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -39,9 +42,10 @@ class Resource:
 def parse_resource(text: str) -> Resource:
     """Parse ``pods``, ``v1/pods`` or ``apps/v1/daemonsets``. Raises ValueError with the accepted forms."""
     parts = _SHORT_NAMES.get(text, text).split("/")
-    if len(parts) == 2 and all(parts):
+    if len(parts) == 2 and all(parts) and parts[0] not in _ROOTS:
         return Resource("", parts[0], parts[1])
-    if len(parts) == 3 and all(parts):
+    # "api/v1/nodes" is a URL path: taken for a group called api, each request would be answered with 404.
+    if len(parts) == 3 and all(parts) and parts[0] not in _ROOTS:
         return Resource(parts[0], parts[1], parts[2])
     msg = f"{text!r} is not a resource: write pods, v1/pods or apps/v1/daemonsets"
     raise ValueError(msg)

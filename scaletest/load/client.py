@@ -37,6 +37,12 @@ QUIT_WITHIN_S = 10.0
 TERM_WITHIN_S = 5.0
 
 _STDERR_LINES = 20
+_STDERR_BYTES = 8 * 2**10
+_LOOK_EVERY_S = 0.25
+"""How often the end of the process is looked for while its pipes are open; their end is noticed at once."""
+_REAPED_WITHIN_S = 0.01
+_DRAINED_WITHIN_S = 1.0
+"""Time to read what a dead driver has left in its pipes."""
 _MOST_LINE_BYTES = 64 * 2**20
 
 
@@ -98,7 +104,7 @@ class LocustDriver:
         self._process = process
         self._on_record = on_record
         self._on_error = on_error
-        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._stderr = b""
         self._stopping = False
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._answers: dict[str, deque[asyncio.Future[Any]]] = {}
@@ -239,16 +245,31 @@ class LocustDriver:
             raise EnvironmentProblem(text) from error
 
     async def _supervise(self) -> None:
-        await asyncio.gather(self._read_reports(), self._read_stderr())
-        code = await self._process.wait()
+        readers = asyncio.gather(self._read_reports(), self._read_stderr(), return_exceptions=True)
+        # The end of the process, not of its pipes: a process that a locustfile started holds them open. wait() of Python 3.11
+        # waits for the pipes too.
+        while (code := self._process.returncode) is None:
+            await asyncio.wait([readers], timeout=_LOOK_EVERY_S)
+            if readers.done():
+                await asyncio.sleep(_REAPED_WITHIN_S)
+        _, held_open = await asyncio.wait([readers], timeout=_DRAINED_WITHIN_S)
+        if held_open:
+            readers.cancel()
+            # The only way to close the pipes.
+            self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001
+            await asyncio.gather(readers, return_exceptions=True)
         if self._process.stdin is not None:
             self._process.stdin.close()
-        self.exited.set_result(DriverExit(code, self._stopping, "\n".join(self._stderr)))
+        lines = self._stderr.decode("utf-8", "replace").splitlines()
+        self.exited.set_result(
+            DriverExit(code, self._stopping, "\n".join(line.rstrip() for line in lines[-_STDERR_LINES:]))
+        )
 
     async def _read_stderr(self) -> None:
         assert self._process.stderr is not None
-        while line := await self._process.stderr.readline():
-            self._stderr.append(line.decode("utf-8", "replace").rstrip())
+        # Blocks, for what a locustfile prints need not have lines.
+        while block := await self._process.stderr.read(1 << 16):
+            self._stderr = (self._stderr + block)[-_STDERR_BYTES:]
 
     async def _read_reports(self) -> None:
         assert self._process.stdout is not None

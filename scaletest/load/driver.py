@@ -29,7 +29,7 @@ from scaletest.load.capacity import raise_descriptor_limit
 from scaletest.load.connection import Sockets
 from scaletest.load.flow import Flow, FlowRunner, Host
 from scaletest.load.locustfile import LocustfileFlow
-from scaletest.load.pipes import ReportPipe, claim_stdout, read_lines
+from scaletest.load.pipes import ReportPipe, claim_stdin, claim_stdout, read_lines
 from scaletest.load.selfcheck import SelfCheck
 from scaletest.profile.schema import FlowSpec
 
@@ -180,7 +180,7 @@ def main() -> int:
     raise_descriptor_limit()
     end = _End()
     _end_by_signal(end)
-    lines = read_lines(0)
+    lines = read_lines(claim_stdin())
     driver = _configure(lines, reports)
     if driver is None:
         reports.drain(1.0)

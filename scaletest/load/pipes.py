@@ -16,9 +16,22 @@ from gevent.event import Event
 
 from scaletest.load.protocol import RecordReport, Report, encode
 
-__all__ = ["ReportPipe", "claim_stdout", "read_lines"]
+__all__ = ["ReportPipe", "claim_stdin", "claim_stdout", "read_lines"]
 
 MOST_WAITING_BYTES = 8 * 2**20
+
+
+def claim_stdin() -> int:
+    """Take standard input for the protocol; a locustfile reads nothing there. Return the descriptor.
+
+    The pipe must be no child's standard input: gevent's Popen makes that one blocking, and with it the driver's own end,
+    which then held up the whole driver from one command to the next.
+    """
+    descriptor = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return descriptor
 
 
 def claim_stdout() -> int:

@@ -23,7 +23,7 @@ from scaletest.analysis.evaluate import holds, measure
 from scaletest.analysis.series import Span
 from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import Verdict, judge
-from scaletest.core.errors import ScaletestError
+from scaletest.core.errors import ScaletestError, of_the_machine
 from scaletest.core.journal import JOURNAL_NAME, JournalFile, JournalReader, Record
 from scaletest.core.rundir import VERDICT_NAME, RunInfo, write_json, write_run_info
 from scaletest.profile.loading import LoadedProfile
@@ -128,7 +128,7 @@ class _Session:
         try:
             await self.cut.guard(asyncio.create_task(self._body()))
         except BaseException as error:  # noqa: BLE001 - raised again once everything is ended
-            failure = error
+            failure = of_the_machine(error) or error
         await self._end(follower, failure)
         undo_signals()
         verdict = judge(self.info, self.state, broken_lines=self.reader.broken_lines)

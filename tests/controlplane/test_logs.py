@@ -36,6 +36,14 @@ def test_the_last_five_lines_are_quoted(tmp_path: Path) -> None:
     assert quote_log(tmp_path / "none.log") == ""
 
 
+def test_what_ended_a_process_is_quoted_though_stacks_follow_it(tmp_path: Path) -> None:
+    log = tmp_path / "launcher.log"
+    stacks = "".join(f"runtime.mcall()\n\truntime/asm_amd64.s:{number}\n" for number in range(40))
+    log.write_text(f"fatal error: failed to reserve page summary memory\n{stacks}")
+
+    assert "  fatal error: failed to reserve page summary memory" == quote_log(log).splitlines()[1]
+
+
 def last_words(path: Path, text: str) -> list[str]:
     path.write_text(text)
     return LastWords(path).take()

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from scaletest.core.errors import EXIT_CODE_MEANINGS, ExitCode, Problem, ProfileError
+import errno
+import os
+
+import pytest
+
+from scaletest.core.errors import EXIT_CODE_MEANINGS, ExitCode, Problem, ProfileError, of_the_machine
 
 
 def test_a_problem_says_where_and_what() -> None:
@@ -27,3 +32,28 @@ def test_a_key_is_shown_on_one_line_and_not_without_end() -> None:
 
 def test_every_exit_code_has_a_meaning() -> None:
     assert set(ExitCode) == set(EXIT_CODE_MEANINGS)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMFILE, errno.EAGAIN, errno.ENOMEM])
+def test_what_the_system_refuses_is_an_environment_problem_with_the_place_and_a_hint(number: int) -> None:
+    problem = of_the_machine(OSError(number, os.strerror(number), "/somewhere"))
+
+    assert problem is not None
+    assert ExitCode.ENVIRONMENT == problem.exit_code
+    assert f"/somewhere: {os.strerror(number)}" == problem.message
+    assert problem.hint
+
+
+def test_a_refusal_without_a_place_says_what_was_refused() -> None:
+    problem = of_the_machine(OSError(errno.EMFILE, "Too many open files"))
+    assert problem is not None
+    assert "Too many open files" == problem.message
+    assert of_the_machine(MemoryError()) is not None
+    assert of_the_machine(RuntimeError("can't start new thread")) is not None
+
+
+@pytest.mark.parametrize(
+    "error", [FileNotFoundError(2, "No such file"), RuntimeError("x"), KeyError("x"), OSError("x")]
+)
+def test_a_bug_of_ours_is_no_problem_of_the_machine(error: Exception) -> None:
+    assert of_the_machine(error) is None

@@ -251,3 +251,29 @@ def test_a_frozen_driver_is_killed_in_the_end(tmp_path: Path) -> None:
         return await driver.exited
 
     assert -9 == run(scenario()).code
+
+
+@pytest.mark.parametrize(
+    "prints",
+    [
+        pytest.param("import sys\nsys.stderr.write('x' * (66 << 20))\n", id="66 MiB without a line"),
+        pytest.param("import subprocess\nsubprocess.Popen(['sleep', '60'])\n", id="a child that holds the pipes open"),
+    ],
+)
+def test_the_end_of_the_driver_is_noticed_whatever_a_locustfile_does_to_its_pipes(
+    tmp_path: Path, server: TestServer, prints: str
+) -> None:
+    users = "from locust import User, task\nclass U(User):\n    @task\n    def t(self): pass\n"
+    (tmp_path / "locustfile.py").write_text(prints + users)
+    spec = FlowSpec.model_validate({"locustfile": {"path": "locustfile.py", "users": 1, "spawn": "100/s"}})
+
+    async def scenario() -> DriverExit:
+        driver = await LocustDriver.spawn(tmp_path / "j", time.monotonic(), lambda _record: None)
+        await driver.start_flow(FlowStart("f", spec, server.access, 1, directory=tmp_path))
+        await asyncio.wait_for(driver.stop(), 20)
+        return await driver.exited
+
+    ended = run(scenario())
+
+    assert (0, True) == (ended.code, ended.expected)
+    assert len(ended.stderr_tail) < 10_000
