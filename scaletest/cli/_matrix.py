@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scaletest.cli._running import RESULTS, RunRequest, execute_once, say
+from scaletest.cli._running import RESULTS, RunRequest, execute_once, reader_may_go, say
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
@@ -163,10 +163,11 @@ def _versions(variant: Variant) -> tuple[str, str]:
 
 def _report(request: MatrixRequest, directory: Path, info: MatrixInfo) -> None:
     document = build_matrix(directory)
-    if request.run.as_json:
-        print(render_matrix_json(document), end="")  # noqa: T201
-    else:
-        print_matrix(document, sys.stdout)
+    with reader_may_go():
+        if request.run.as_json:
+            print(render_matrix_json(document), end="")  # noqa: T201
+        else:
+            print_matrix(document, sys.stdout)
     if any(entry.status != "finished" for entry in info.runs):
         say(f"the rest: scaletest run with the same profile and options, and --resume {directory}")
     raise SystemExit(document.verdict.exit_code)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +35,7 @@ from scaletest.runner.searchplan import SearchPlan, plan_search
 from scaletest.runner.session import RunOptions, RunResult, execute
 from scaletest.runner.versions import refuse_unknown_versions
 
-__all__ = ["RESULTS", "RunRequest", "execute_once", "run_profile", "say"]
+__all__ = ["RESULTS", "RunRequest", "execute_once", "reader_may_go", "run_profile", "say"]
 
 RESULTS: Final = Path("results")
 
@@ -79,10 +79,11 @@ def run_profile(request: RunRequest) -> None:
         say(f"starting Kubernetes {binaries.kubernetes} with etcd {binaries.etcd}, for {nodes} nodes")
     result = asyncio.run(execute_once(request, loaded, binaries, run_dir))
     document = build(load_run(result.run_dir))
-    if request.as_json:
-        print(render_json(document), end="")  # noqa: T201
-    else:
-        print_report(document, sys.stdout)
+    with reader_may_go():
+        if request.as_json:
+            print(render_json(document), end="")  # noqa: T201
+        else:
+            print_report(document, sys.stdout)
     raise SystemExit(int(result.verdict.exit_code))
 
 
@@ -154,6 +155,19 @@ def _progress(request: RunRequest, loaded: LoadedProfile) -> AbstractAsyncContex
 
 def _silent(_record: Record) -> None:
     """Show no progress."""
+
+
+@contextmanager
+def reader_may_go() -> Iterator[None]:
+    """Print within this a report that nobody need read to its end (``| head``): the exit code stays the verdict's."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is left in the buffer would be written at the exit, and fail again.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def say(text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from typing import Annotated
 
@@ -51,8 +52,12 @@ def _options(
 
 def main() -> None:
     """Run the command line and exit with one of ``ExitCode``."""
+    _open_closed_streams()
     try:
         app()
+    except SystemExit as end:
+        # Click ends in 1 when the reader went away.
+        raise SystemExit(int(ExitCode.PASS) if isinstance(end.__context__, BrokenPipeError) else end.code) from None
     except ScaletestError as error:
         sys.exit(_tell(error))
     except BrokenPipeError:
@@ -67,6 +72,19 @@ def main() -> None:
         if problem is None:
             raise
         sys.exit(_tell(problem))
+
+
+def _open_closed_streams() -> None:
+    """Have something stand in the place of standard streams that were closed (``scaletest … >&-``).
+
+    Else the next file that is opened would be standard output, and a journal would get what is printed.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _tell(error: ScaletestError) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import gevent
 from gevent.ssl import SSLContext
 from locust import FastHttpUser, HttpUser, User
 from locust.env import Environment
@@ -68,8 +69,13 @@ def load_user_classes(path: Path) -> list[type[User]]:
 
 @contextmanager
 def _time_limit(limit_s: float) -> Iterator[None]:
+    importing = gevent.getcurrent()
+
     def expire(_signum: int, _frame: FrameType | None) -> None:
-        raise _LoadTimeout
+        if gevent.getcurrent() is importing:
+            raise _LoadTimeout
+        # The import waits (for a socket, in time.sleep) and lets others run: it is not they whom the exception is for.
+        gevent.get_hub().loop.run_callback_threadsafe(importing.throw, _LoadTimeout)
 
     # A signal interrupts a loop that never lets another greenlet run; a gevent timer would not.
     previous = signal.signal(signal.SIGALRM, expire)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -115,6 +117,30 @@ def test_a_broken_locustfile_is_an_error_with_file_and_line(
 
     assert message in str(caught.value)
     assert str(tmp_path) in str(caught.value)
+
+
+IMPORT_BESIDE_OTHERS = """
+import locust, gevent, pathlib, sys
+from scaletest.load import userclasses
+
+userclasses.LOAD_TIMEOUT_S = 0.2
+importing = gevent.spawn(userclasses.load_user_classes, pathlib.Path(sys.argv[1]))
+others = gevent.spawn(gevent.sleep, 1)
+others.join()
+importing.join()
+print(others.successful(), importing.exception)
+"""
+
+
+@pytest.mark.parametrize("text", ["while True: pass", "import time; time.sleep(60)"])
+def test_an_import_without_end_is_ended_and_nothing_else_with_it(tmp_path: Path, text: str) -> None:
+    write(tmp_path, f"\n{text}\n")
+    path = tmp_path / "locustfile.py"
+
+    command = [sys.executable, "-c", IMPORT_BESIDE_OTHERS, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert f"True {path}:2: the import did not end within 0.2 s\n" == done.stdout
 
 
 def test_users_that_fail_to_start_are_counted_and_the_flow_goes_on(

@@ -1,0 +1,65 @@
+"""What the command does when its standard streams are closed, full or read by nobody."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+VERSIONS = {
+    "etcd": "etcd Version: 3.6.16",
+    "kube-apiserver": "Kubernetes v1.37.2",
+    "kube-controller-manager": "Kubernetes v1.37.2",
+    "kube-scheduler": "Kubernetes v1.37.2",
+    "kwok-controller": "kwok version v0.8.0",
+    "kwokctl": "kwokctl version v0.8.0",
+}
+SCALETEST = f"{sys.executable} -m scaletest"
+
+
+def shell(command: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=False, env={**os.environ, **environ}
+    )
+
+
+def test_a_full_disk_under_standard_output_is_the_environments_fault() -> None:
+    done = shell(f"{SCALETEST} profiles list > /dev/full")
+
+    assert done.returncode == 3
+    assert done.stderr.startswith("scaletest: No space left on device\n")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_failure(closed: str) -> None:
+    done = shell(f"{SCALETEST} profiles list {closed}")
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize("command", ["profiles list", "profiles show smoke"])
+def test_a_reader_that_goes_away_is_no_failure(command: str) -> None:
+    done = shell(f"{SCALETEST} {command} | true; exit ${{PIPESTATUS[0]}}")
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_a_state_directory_that_cannot_be_made_is_said_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    given = ""
+    for name, version in VERSIONS.items():
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\necho {version}\n", encoding="utf-8")
+        program.chmod(0o755)
+        given += f" --binary {name}={program}"
+
+    done = shell(f"{SCALETEST} cluster up --nodes 5{given}", SCALETEST_STATE_DIR=str(tmp_path / "file" / "x"))
+
+    assert done.returncode == 3
+    assert f"scaletest: {tmp_path / 'file'}" in done.stderr
+    assert "SCALETEST_STATE_DIR" in done.stderr
+    assert "Traceback" not in done.stderr
