@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -159,11 +160,16 @@ def _silent(_record: Record) -> None:
 
 @contextmanager
 def reader_may_go() -> Iterator[None]:
-    """Print within this a report that nobody need read to its end (``| head``): the exit code stays the verdict's."""
+    """Print within this a report that nobody need read to its end (``| head``, a terminal that was closed).
+
+    The exit code stays the verdict's.
+    """
     try:
         yield
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if error.errno not in {errno.EPIPE, errno.EIO}:
+            raise
         # What is left in the buffer would be written at the exit, and fail again.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -132,14 +132,21 @@ class _Session:
         await self._end(follower, failure)
         undo_signals()
         verdict = judge(self.info, self.state, broken_lines=self.reader.broken_lines)
-        write_json(self.options.run_dir / VERDICT_NAME, verdict.to_json())
         if failure is not None:
+            # What ended the run is worth more than that a full disk does not take its verdict, which `report` makes again.
+            with contextlib.suppress(OSError):
+                write_json(self.options.run_dir / VERDICT_NAME, verdict.to_json())
             raise failure
+        write_json(self.options.run_dir / VERDICT_NAME, verdict.to_json())
         return RunResult(self.options.run_dir, verdict)
 
     async def _end(self, follower: asyncio.Task[None], failure: BaseException | None) -> None:
         await self.engines.stop()
-        self._note_facts()
+        try:
+            self._note_facts()
+        except OSError as error:
+            # The first run.json stands; the run still has to end in order.
+            self.journal.append("note", level="warning", text=f"run.json lacks what was known last: {error}")
         end = self.cut.why or _end_of(failure)
         exit_code = int(failure.exit_code) if isinstance(failure, ScaletestError) else None
         self.journal.append(

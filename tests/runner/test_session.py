@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.core.errors import ClusterError, ExitCode
+from scaletest.core.errors import ClusterError, EnvironmentProblem, ExitCode
 from scaletest.core.journal import JournalFile
 from scaletest.profile.loading import load_profile
 from scaletest.runner.engines import FakeEngines, Lost
@@ -166,6 +167,32 @@ def test_a_failed_start_is_raised_and_recorded(scenario: Scenario) -> None:
         scenario.run()
     assert ("error", "no etcd") == scenario.end()
     assert ["start", "stop"] == scenario.engines.calls
+
+
+def test_what_the_machine_refuses_ends_the_run_as_a_problem_of_the_environment(scenario: Scenario) -> None:
+    async def fail(_journal: JournalFile, _lost: Lost) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/state")
+
+    scenario.engines.script["start"] = fail
+    with pytest.raises(EnvironmentProblem, match="/state: No space left on device"):
+        scenario.run()
+    assert ("error", "/state: No space left on device") == scenario.end()
+    assert ExitCode.ENVIRONMENT == scenario.journal()[-1]["exit_code"]
+
+
+def test_a_run_whose_directory_takes_no_more_files_still_ends_with_its_reason(scenario: Scenario) -> None:
+    async def fill(_journal: JournalFile, _lost: Lost) -> None:
+        # A directory in the way of a file stands for a disk that takes none: it refuses root too.
+        for name in ("run.json", "verdict.json"):
+            (scenario.directory / name).unlink(missing_ok=True)
+            (scenario.directory / name).mkdir()
+        msg = "no etcd"
+        raise ClusterError(msg)
+
+    scenario.engines.script["start"] = fill
+    with pytest.raises(ClusterError, match="no etcd"):
+        scenario.run()
+    assert ("error", "no etcd") == scenario.end()
 
 
 def test_an_action_that_fails_is_recorded_and_the_run_goes_on(scenario: Scenario) -> None:
