@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from typing import Annotated
 
@@ -53,6 +54,7 @@ def _options(
 def main() -> None:
     """Run the command line and exit with one of ``ExitCode``."""
     _open_closed_streams()
+    _end_in_order_by_signal()
     try:
         app()
     except SystemExit as end:
@@ -72,6 +74,17 @@ def main() -> None:
         if problem is None:
             raise
         sys.exit(_tell(problem))
+
+
+def _end_in_order_by_signal() -> None:
+    """Have SIGTERM and the end of the terminal do what Ctrl-C does, where nothing better is set up yet.
+
+    By default they end the process on the spot: in the middle of a build the compiler would go on, alone.
+    """
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        # Ignored under nohup, which stays so.
+        if signal.getsignal(signum) is signal.SIG_DFL:
+            signal.signal(signum, signal.default_int_handler)
 
 
 def _open_closed_streams() -> None:

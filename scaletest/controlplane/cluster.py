@@ -300,11 +300,18 @@ class KwokControlPlane:
 
 
 def copy_logs(cluster: KwokControlPlane, target: Path) -> None:
-    """Copy the logs of the components and of the supervisor; those that are missing are left out."""
+    """Copy the logs of the components and of the supervisor; those that are missing are left out.
+
+    Raises OSError with the place that could not be written.
+    """
     target.mkdir(parents=True, exist_ok=True)
     for log in [*cluster.logs_dir.glob("*.log"), launcher_log_path(cluster.dir), supervisor_log_path(cluster.dir)]:
         if log.is_file():
-            shutil.copyfile(log, target / log.name)
+            try:
+                shutil.copyfile(log, target / log.name)
+            except OSError as error:
+                # Python names the file that was read.
+                raise OSError(error.errno, error.strerror, str(target / log.name)) from error
 
 
 async def start_cluster(request: ClusterRequest) -> KwokControlPlane:

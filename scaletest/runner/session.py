@@ -141,12 +141,17 @@ class _Session:
         return RunResult(self.options.run_dir, verdict)
 
     async def _end(self, follower: asyncio.Task[None], failure: BaseException | None) -> None:
-        await self.engines.stop()
+        # Logs and facts may find no space any more. What was measured is in the journal, and the run has to end in order.
+        try:
+            await self.engines.stop()
+        except OSError as error:
+            text = f"the logs of the components are not all here: {_refused(error)}"
+            self.journal.append("note", level="warning", text=text)
         try:
             self._note_facts()
         except OSError as error:
-            # The first run.json stands; the run still has to end in order.
-            self.journal.append("note", level="warning", text=f"run.json lacks what was known last: {error}")
+            text = f"run.json lacks what was known last: {_refused(error)}"
+            self.journal.append("note", level="warning", text=text)
         end = self.cut.why or _end_of(failure)
         exit_code = int(failure.exit_code) if isinstance(failure, ScaletestError) else None
         self.journal.append(
@@ -266,6 +271,11 @@ class _SessionLoads:
     def state(self) -> RunState:
         self._session.read_back()
         return self._session.state
+
+
+def _refused(error: OSError) -> str:
+    problem = of_the_machine(error)
+    return str(error) if problem is None else problem.message
 
 
 def _end_of(failure: BaseException | None) -> CutReason:

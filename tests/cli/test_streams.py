@@ -1,10 +1,12 @@
-"""What the command does when its standard streams are closed, full or read by nobody."""
+"""What the command does when the world ends around it: streams closed, full or read by nobody; signals before a run."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,23 @@ def test_a_state_directory_that_cannot_be_made_is_said_without_a_traceback(tmp_p
     assert f"scaletest: {tmp_path / 'file'}" in done.stderr
     assert "SCALETEST_STATE_DIR" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_before_the_run_begins_ends_in_130(tmp_path: Path, signum: signal.Signals) -> None:
+    program, begun = tmp_path / "etcd", tmp_path / "begun"
+    program.write_text(f"#!/bin/sh\ntouch {begun}\nexec sleep 8\n", encoding="utf-8")
+    program.chmod(0o755)
+    command = [sys.executable, "-m", "scaletest", "run", "smoke", "--output", str(tmp_path / "run")]
+
+    with subprocess.Popen([*command, "--binary", f"etcd={program}"], stderr=subprocess.PIPE, text=True) as run:
+        deadline_s = time.monotonic() + 60
+        while not begun.exists():
+            assert time.monotonic() < deadline_s
+            time.sleep(0.02)
+        run.send_signal(signum)
+        _, said = run.communicate()
+
+    assert 130 == run.returncode
+    assert "Traceback" not in said
+    assert not (tmp_path / "run").exists()

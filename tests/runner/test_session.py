@@ -180,6 +180,18 @@ def test_what_the_machine_refuses_ends_the_run_as_a_problem_of_the_environment(s
     assert ExitCode.ENVIRONMENT == scenario.journal()[-1]["exit_code"]
 
 
+def test_a_run_whose_logs_find_no_space_keeps_its_end_and_verdict(scenario: Scenario) -> None:
+    async def full(_journal: JournalFile, _lost: Lost) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "run/logs/etcd.log")
+
+    scenario.engines.script["stop"] = full
+    scenario.run()
+    assert ("finished", "") == scenario.end()
+    notes = [record["text"] for record in scenario.journal() if record["kind"] == "note"]
+    assert ["the logs of the components are not all here: run/logs/etcd.log: No space left on device"] == notes
+    assert (scenario.directory / "verdict.json").is_file()
+
+
 def test_a_run_whose_directory_takes_no_more_files_still_ends_with_its_reason(scenario: Scenario) -> None:
     async def fill(_journal: JournalFile, _lost: Lost) -> None:
         # A directory in the way of a file stands for a disk that takes none: it refuses root too.
