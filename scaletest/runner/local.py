@@ -47,7 +47,14 @@ from scaletest.profile.stepping import StepChange
 from scaletest.runner.acting import Acting, Scene
 from scaletest.runner.attempts import ActionLog
 from scaletest.runner.engines import Lost
-from scaletest.runner.priority import claim_niceness, give_back_niceness, niceness_of, priority_text
+from scaletest.runner.priority import (
+    Niceness,
+    claim_for_session_of,
+    claim_niceness,
+    give_back_niceness,
+    niceness_of,
+    priority_text,
+)
 
 __all__ = ["LocalEngines", "LocalOptions"]
 
@@ -95,7 +102,7 @@ class LocalEngines:
         self._stop = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._facts: dict[str, Any] = {}
-        self._niceness: int | None = None
+        self._niceness: Niceness | None = None
 
     async def start(self, journal: JournalFile, lost: Lost) -> None:
         """Bring up the control plane, fill it, start driver, probes and observers."""
@@ -121,6 +128,7 @@ class LocalEngines:
         self._niceness = claim_niceness()
         driver = await LocustDriver.spawn(journal.path.absolute(), journal.clock_origin_s, note_started, on_error=warn)
         self._driver = driver
+        claim_for_session_of(driver.process_id.pid)
         self._watch(lost, self._watch_driver(driver, lost))
         masters = self._access[MASTERS]
         observer = Observer(self._profile.observe, Targets(masters, (cluster.etcd_endpoint,), self._pids), journal)

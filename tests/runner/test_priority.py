@@ -3,10 +3,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
-from scaletest.runner.priority import claim_niceness, give_back_niceness, niceness_of, priority_text
+from scaletest.runner.priority import Niceness, claim_niceness, give_back_niceness, niceness_of, priority_text
 
 
 @pytest.mark.parametrize(
@@ -41,10 +43,19 @@ def test_niceness_is_that_of_a_process_that_is_there() -> None:
 
 
 def test_a_claim_is_given_back() -> None:
-    before = os.getpriority(os.PRIO_PROCESS, 0)
+    niceness, autogroup = os.getpriority(os.PRIO_PROCESS, 0), _autogroup()
+    before = claim_niceness()
     try:
-        assert before == claim_niceness()
-        assert os.getpriority(os.PRIO_PROCESS, 0) <= before
+        assert Niceness(niceness, autogroup) == before
+        assert os.getpriority(os.PRIO_PROCESS, 0) <= niceness
+        now = _autogroup()
+        assert now == autogroup if now is None or autogroup is None else now <= autogroup
     finally:
+        time.sleep(0.2)  # the kernel takes one change of a session's niceness in a tenth of a second
         give_back_niceness(before)
-    assert before == os.getpriority(os.PRIO_PROCESS, 0)
+    assert (niceness, autogroup) == (os.getpriority(os.PRIO_PROCESS, 0), _autogroup())
+
+
+def _autogroup() -> int | None:
+    path = Path("/proc/self/autogroup")
+    return int(path.read_text().split()[-1]) if path.exists() else None
