@@ -132,12 +132,11 @@ class _Session:
         await self._end(follower, failure)
         undo_signals()
         verdict = judge(self.info, self.state, broken_lines=self.reader.broken_lines)
+        # A full disk may not take it; the report makes it again from the journal, and is worth more than the file.
+        with contextlib.suppress(OSError):
+            write_json(self.options.run_dir / VERDICT_NAME, verdict.to_json())
         if failure is not None:
-            # What ended the run is worth more than that a full disk does not take its verdict, which `report` makes again.
-            with contextlib.suppress(OSError):
-                write_json(self.options.run_dir / VERDICT_NAME, verdict.to_json())
             raise failure
-        write_json(self.options.run_dir / VERDICT_NAME, verdict.to_json())
         return RunResult(self.options.run_dir, verdict)
 
     async def _end(self, follower: asyncio.Task[None], failure: BaseException | None) -> None:

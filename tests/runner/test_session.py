@@ -15,6 +15,7 @@ import pytest
 from scaletest.core.errors import ClusterError, EnvironmentProblem, ExitCode
 from scaletest.core.journal import JournalFile
 from scaletest.profile.loading import load_profile
+from scaletest.report.rundir import load_run
 from scaletest.runner.engines import FakeEngines, Lost
 from scaletest.runner.session import RunOptions, RunResult, execute
 
@@ -190,6 +191,16 @@ def test_a_run_whose_logs_find_no_space_keeps_its_end_and_verdict(scenario: Scen
     notes = [record["text"] for record in scenario.journal() if record["kind"] == "note"]
     assert ["the logs of the components are not all here: run/logs/etcd.log: No space left on device"] == notes
     assert (scenario.directory / "verdict.json").is_file()
+
+
+def test_a_run_whose_verdict_finds_no_space_is_judged_all_the_same(scenario: Scenario) -> None:
+    async def fill(_journal: JournalFile, _lost: Lost) -> None:
+        (scenario.directory / "verdict.json").mkdir()
+
+    scenario.engines.script["stop"] = fill
+    result = scenario.run()
+    assert ("finished", "") == scenario.end()
+    assert load_run(scenario.directory).verdict == result.verdict
 
 
 def test_a_run_whose_directory_takes_no_more_files_still_ends_with_its_reason(scenario: Scenario) -> None:
