@@ -92,7 +92,8 @@ def refuse_if_too_large(plan: RunPlan, available_bytes: int) -> None:
         tight = max(COMPONENTS, key=lambda name: plan.needed_bytes[name] / plan.limits[name].memory_bytes)
         msg = (
             f"too little memory for {format_count(plan.most_nodes)} nodes: {tight} would need about "
-            f"{format_bytes(plan.needed_bytes[tight])} of its {format_bytes(plan.limits[tight].memory_bytes)}"
+            f"{format_bytes(plan.needed_bytes[tight])} and a quarter to spare, and has "
+            f"{format_bytes(plan.limits[tight].memory_bytes)}"
         )
         hint = f"About {format_count(plan.fitting_nodes)} such nodes fit on this machine; or raise the limit in the profile."
         raise ResourceShortage(msg, hint=hint)
