@@ -46,7 +46,7 @@ test-e2e: $(DEV_STAMP) binaries ## Tests on real control planes
 	$(BIN)/pytest -m e2e
 
 test: lint binaries ## All checks and all tests, three at a time: most wait for a control plane
-	$(BIN)/pytest --numprocesses 3 --dist loadgroup
+	$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder --durations 15
 
 format: $(DEV_STAMP) ## Format the code
 	$(BIN)/ruff format

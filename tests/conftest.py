@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.serving import Serve, server_maker
 
@@ -18,24 +20,32 @@ settings.register_profile("scaletest", deadline=None, derandomize=True)
 settings.load_profile("scaletest")
 
 
-SHARED = {"cluster": "cluster", "stamped": "fleet", "created": "fleet", "installed": "wheel"}
-"""Fixtures that take seconds to make: the tests that share one run in one process."""
+TOGETHER = ("tests/test_wheel.py", "tests/e2e/test_cluster.py", "tests/e2e/test_fleet.py")
+"""Files whose tests share what takes many seconds to make: of several processes, one runs them."""
 
 
-@pytest.hookimpl(tryfirst=True)
+class _Scheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
+    """Hands out test by test, and the tests of some files together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((file for file in TOGETHER if nodeid.startswith(file)), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
+    """Schedule as above; ``--dist loadgroup`` would do, but xdist 3.8 finds no groups under pytest 9."""
+    return _Scheduling(config, log)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Give end-to-end tests a second try, shown as R: real control planes on a shared machine are sometimes late."""
+    if item.get_closest_marker("e2e"):
+        item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give end-to-end tests a second try, shown as R, and several processes the long tests first.
-
-    A second try, since real control planes on a shared machine are sometimes late.
-    """
-    for item in items:
-        if item.get_closest_marker("e2e"):
-            item.add_marker(pytest.mark.flaky(reruns=1))
-        group = next((SHARED[name] for name in getattr(item, "fixturenames", ()) if name in SHARED), None)
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
+    """Give several processes the long tests first."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: item.get_closest_marker("e2e") is None)
+        items.sort(key=lambda item: item.get_closest_marker("e2e") is None and not item.nodeid.startswith(TOGETHER))
 
 
 @pytest.fixture(scope="session")

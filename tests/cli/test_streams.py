@@ -72,9 +72,14 @@ def test_a_signal_before_the_run_begins_ends_in_130(tmp_path: Path, signum: sign
     program, begun = tmp_path / "etcd", tmp_path / "begun"
     program.write_text(f"#!/bin/sh\ntouch {begun}\nexec sleep 8\n", encoding="utf-8")
     program.chmod(0o755)
-    command = [sys.executable, "-m", "scaletest", "run", "smoke", "--output", str(tmp_path / "run")]
+    scaletest = [sys.executable, "-m", "scaletest", "run", "smoke", "--output", str(tmp_path / "run")]
+    # A shell's background jobs ignore SIGINT, and so would what these tests start.
+    listening = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", listening, *scaletest, "--binary", f"etcd={program}"]
 
-    with subprocess.Popen([*command, "--binary", f"etcd={program}"], stderr=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
         deadline_s = time.monotonic() + 60
         while not begun.exists():
             assert time.monotonic() < deadline_s
