@@ -57,5 +57,7 @@ def test_a_claim_is_given_back() -> None:
 
 
 def _autogroup() -> int | None:
+    # Not there, or empty: the root session's processes have no group of their own.
     path = Path("/proc/self/autogroup")
-    return int(path.read_text().split()[-1]) if path.exists() else None
+    words = path.read_text().split() if path.exists() else []
+    return int(words[-1]) if words else None
