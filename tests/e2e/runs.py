@@ -14,7 +14,11 @@ from typing import Any
 
 SCALETEST = (sys.executable, "-m", "scaletest")
 
-SMALL = ("--set", "nodes=10", "--set", "phases.steady.for=3s", "--set", "phases.baseline.for=2s")
+SMALL = tuple(
+    word
+    for override in ("nodes=10", "phases.baseline.for=2s", "phases.steady.for=3s", "phases.after.for=1s")
+    for word in ("--set", override)
+)
 """Overrides that make the smoke profile as small as it still makes sense."""
 
 

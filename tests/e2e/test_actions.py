@@ -26,13 +26,13 @@ probes:
   operator: {get: apps/v1/daemonsets, namespace: telemetry, every: 500ms, identities: [system:masters, admin]}
 phases:
   - {name: rollout, start: [telemetry], until: flow.telemetry.most_started >= 20, atMost: 60s}
-  - {name: cut, do: [{block: {flow: telemetry}}, {slowDisk: {delay: 20ms}}], for: 3s}
-  - {name: open, do: [{unblock: {flow: telemetry}}, {freeze: {component: kube-scheduler}}], for: 3s}
+  - {name: cut, do: [{block: {flow: telemetry}}, {slowDisk: {delay: 20ms}}], for: 2s}
+  - {name: open, do: [{unblock: {flow: telemetry}}, {freeze: {component: kube-scheduler}}], for: 2s}
   - {name: faults, do: [{thaw: {component: kube-scheduler}}, {restart: {component: kube-scheduler}}], for: 2s}
   - name: levers
     do: [{addApiServers: {count: 1}}, {applyFlowControl: {}}, {shrink: {pool: gpu, by: 5}}]
-    for: 25s
-  - {name: rollback, do: [{deleteRollout: {flow: telemetry, identity: admin}}], for: 20s}
+    for: 20s
+  - {name: rollback, do: [{deleteRollout: {flow: telemetry, identity: admin}}], for: 16s}
   - {name: after, do: [{kill: {component: kube-scheduler}}], for: 2s}
 objectives: [flow.telemetry.most_started >= 20]
 """
