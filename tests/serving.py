@@ -13,7 +13,7 @@ from aiohttp import web
 from scaletest.core.access import ApiAccess, Credential
 
 Answer = Callable[[str, str, Any], tuple[int, Any]]
-"""(method, path with query, body) -> (status, JSON body)."""
+"""(method, path with query, body) -> (status, JSON body; a string is sent as it is)."""
 
 
 @dataclass
@@ -32,7 +32,11 @@ def server_maker(ca_file: Path) -> Serve:
             server.requests.append((request.method, request.path_qs))
             text = await request.text()
             status, body = answer(request.method, request.path_qs, json.loads(text) if text else None)
-            return web.json_response(body, status=status)
+            return (
+                web.Response(text=body, status=status)
+                if isinstance(body, str)
+                else web.json_response(body, status=status)
+            )
 
         app = web.Application()
         app.router.add_route("*", "/{tail:.*}", handle)

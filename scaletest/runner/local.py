@@ -36,6 +36,7 @@ from scaletest.fleet.fleet import FleetState, FleetTarget, seed_fleet
 from scaletest.fleet.ready import wait_nodes_ready
 from scaletest.load.client import LocustDriver
 from scaletest.load.protocol import FlowStart
+from scaletest.observe.counted import wait_counted, worth_counting
 from scaletest.observe.hostinfo import software_versions
 from scaletest.observe.observer import Observer, Targets
 from scaletest.probes.run import run_probes
@@ -59,6 +60,8 @@ from scaletest.runner.priority import (
 __all__ = ["LocalEngines", "LocalOptions"]
 
 NODES_READY_TIMEOUT_S: Final = 180.0
+COUNTED_TIMEOUT_S: Final = 90.0
+"""An API server counts its objects once a minute."""
 _STOP_OBSERVING_S: Final = 8.0
 _WATCH_EVERY_S: Final = 0.2
 
@@ -113,6 +116,7 @@ class LocalEngines:
         for identity in sorted(self._identities()):
             self._access[identity] = await cluster.access(identity)
         self._fleet = await self._fill(cluster, journal)
+        await self._wait_counted(self._fleet, journal)
 
         def warn(text: str) -> None:
             journal.append("note", level="warning", text=text)
@@ -273,6 +277,22 @@ class LocalEngines:
         waited_s = await wait_nodes_ready(self._access[MASTERS], fleet.nodes, NODES_READY_TIMEOUT_S)
         journal.append("fleet.ready", nodes=fleet.nodes, seconds=round(fleet.seconds + waited_s, 3))
         return fleet
+
+    async def _wait_counted(self, fleet: FleetState, journal: JournalFile) -> None:
+        expected = worth_counting(fleet.counts)
+        if not expected:
+            return
+        text = (
+            "waiting until the API server has counted its objects, as it does once a minute: "
+            "until then API Priority and Fairness takes each LIST for one seat"
+        )
+        journal.append("note", level="info", text=text)
+        waited_s = await wait_counted(self._access[MASTERS], expected, COUNTED_TIMEOUT_S)
+        if waited_s is None:
+            text = f"the API server has not counted its objects within {COUNTED_TIMEOUT_S:g} s: a LIST may take fewer seats than it should"
+            journal.append("note", level="warning", text=text)
+        else:
+            journal.append("fleet.counted", seconds=round(waited_s, 3))
 
     def _identities(self) -> set[str]:
         flows = {flow.identity for flow in self._profile.flows.values()} - {"node"}

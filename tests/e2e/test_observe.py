@@ -13,8 +13,10 @@ import pytest
 
 from scaletest.controlplane.cluster import KwokControlPlane, start_cluster
 from scaletest.core.access import ApiAccess
+from scaletest.core.apiclient import HttpApiClient
 from scaletest.core.journal import MemoryJournal, Record
 from scaletest.observe import Observer, Targets
+from scaletest.observe.counted import RESOURCES, counted_objects
 from scaletest.probes import run_probes
 from scaletest.profile.schema import ObserveSpec, ProbeSpec
 from tests.e2e.conftest import RequestMaker
@@ -67,6 +69,18 @@ class Watch:
         async with asyncio.timeout(90):
             while not condition():  # noqa: ASYNC110 - a journal has no event
                 await asyncio.sleep(0.1)
+
+
+def test_an_api_server_tells_how_many_objects_it_has_counted(cluster: KwokControlPlane) -> None:
+    async def main() -> bytes:
+        access = await cluster.access("system:masters")
+        client = HttpApiClient(access.servers[0], access=access)
+        try:
+            return (await client.get("/metrics", timeout_s=20, accept="text/plain")).body
+        finally:
+            await client.close()
+
+    assert set(RESOURCES.values()) <= set(counted_objects(asyncio.run(main())))
 
 
 def test_every_identity_is_answered_and_everything_is_seen(cluster: KwokControlPlane) -> None:
