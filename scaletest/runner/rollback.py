@@ -1,8 +1,9 @@
 """The rollout's DaemonSet: made before its agents start, and deleted through the API to roll them back.
 
 The DaemonSet selects a node label that no node has, so the cluster makes no pods for it: the agents are the load driver's. What is
-real is the object and the API's answers to those who delete it. The kubelets' part is played here: a kubelet hears of a deletion through
-the API, so for each share of the agents that stops, a GET must first have said that the DaemonSet is gone.
+real is the object and the API's answers to those who delete it. The part of the garbage collector, which deletes the pods one by one, and of
+the kubelets is played here: both go through the API, so for each share of the agents that stops, a GET must first have said that the
+DaemonSet is gone.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from scaletest.runner.attempts import EVERY_S, ActionLog, Operator, until_done
 
 __all__ = ["Agents", "create_daemon_set", "daemon_set_path", "roll_back"]
 
-SPREAD_S: Final = 10.0
-"""Time in which the kubelets of a cluster that answers end their pods: the period of the kubelet's own sync loop."""
+PODS_DELETED_PER_S: Final = 20.0
+"""Pods that the garbage collector deletes: ``--kube-api-qps`` of the controller-manager is 20 by default, and the collector's client has
+twice that for two requests a pod (``startGarbageCollectorController`` in cmd/kube-controller-manager/app/core.go, 1.31.4 and 1.37.2)."""
 
 SHARES: Final = 20
 DONE_SHARES: Final = 19
@@ -73,7 +75,7 @@ async def roll_back(
     agents: Agents,
     *,
     every_s: float = EVERY_S,
-    spread_s: float = SPREAD_S,
+    pods_per_s: float = PODS_DELETED_PER_S,
 ) -> str:
     """Delete a DaemonSet, see that it is gone, and have its agents stop; return what was done, with times.
 
@@ -89,12 +91,12 @@ async def roll_back(
     if not running:
         return f"{said}, no agents were left"
     for share in range(1, SHARES + 1):
+        await asyncio.sleep(running / pods_per_s / SHARES)
+        await until_done(lambda: operator.attempt("pods", lambda api: _require_gone(api, path)), every_s=every_s)
         await agents.keep(running * (SHARES - share) // SHARES)
         if share == DONE_SHARES:
             await agents.wait_for(running - running * DONE_SHARES // SHARES)
             done_s = log.elapsed_s
-        await asyncio.sleep(spread_s / SHARES)
-        await until_done(lambda: operator.attempt("kubelets", lambda api: _require_gone(api, path)), every_s=every_s)
     return f"{said}, 95 % of {running:,} agents stopped after {done_s:.1f} s"
 
 
