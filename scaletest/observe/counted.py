@@ -1,8 +1,8 @@
 """Waiting until every API server has counted what stands in etcd.
 
-An API server counts the objects of each kind once a minute (``--etcd-count-metric-poll-period``), and API Priority and Fairness takes the
-seats of a LIST from that count: until the fleet was counted, a LIST of 20,000 pods takes one seat and not ten, and hundreds of them run at
-once. No cluster that has grown in an ordinary way is like that.
+An API server counts the objects of each kind from time to time (``--etcd-count-metric-poll-period``: every 10 to 22 s here, see
+``kwok/kwokctl.yaml``), and API Priority and Fairness takes the seats of a LIST from that count: until the fleet was counted, a LIST of 20,000
+pods takes one seat and not ten, and hundreds of them run at once. No cluster that has grown in an ordinary way is like that.
 """
 
 from __future__ import annotations

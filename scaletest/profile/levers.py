@@ -62,24 +62,28 @@ def pool_sizes(profile: Profile, phase: int, *, before: int | None = None) -> di
 
 
 def most_api_servers(profile: Profile) -> int:
-    """Return the most API servers that the run can have: its limits are shares of that, whatever lever is pulled.
+    """Return the most API servers that the run can have: its limits are shares of that.
 
-    A lever counts as the one with the most servers: so all variants of a profile that takes its lever from a parameter
-    have the same limits.
+    The variants of a matrix get the limits of the one with the most servers.
     """
-    actions = [action for phase in profile.phases for action in phase.do]
-    added = sum(action.add_api_servers.count for action in actions if action.add_api_servers is not None)
-    levers = sum(ADDED_API_SERVERS for action in actions if action.lever is not None)
-    return profile.control_plane.api_servers + added + levers
+    levers = sum(ADDED_API_SERVERS for phase in profile.phases for action in phase.do if action.lever in _ADDING)
+    return profile.control_plane.api_servers + _added(profile) + levers
+
+
+def _added(profile: Profile) -> int:
+    actions = [action.add_api_servers for phase in profile.phases for action in phase.do]
+    return sum(action.count for action in actions if action is not None)
 
 
 def component_names(profile: Profile) -> list[str]:
     """Return every component that the run can have: those of the start, and the API servers that actions may add.
 
-    Further API servers are numbered from 2 on: ``kube-apiserver-2``. Levers count as in ``most_api_servers``: an objective about an added
-    server fits all variants of a profile that takes its lever from a parameter.
+    Further API servers are numbered from 2 on: ``kube-apiserver-2``. Each lever counts as one that adds servers: so an objective about
+    an added one fits all variants of a profile that takes its lever from a parameter.
     """
-    return [*COMPONENTS, *(f"kube-apiserver-{number}" for number in range(2, most_api_servers(profile) + 1))]
+    levers = sum(ADDED_API_SERVERS for phase in profile.phases for action in phase.do if action.lever is not None)
+    most = profile.control_plane.api_servers + _added(profile) + levers
+    return [*COMPONENTS, *(f"kube-apiserver-{number}" for number in range(2, most + 1))]
 
 
 def _resize(sizes: dict[str, int], action: Action) -> None:
@@ -132,3 +136,4 @@ _LEVERS: Final = {
     "all-three": _all_three,
 }
 _SCALING: Final[frozenset[LeverName | None]] = frozenset({"scale-down", "all-three"})
+_ADDING: Final[frozenset[LeverName | None]] = frozenset({"add-api-servers", "all-three"})

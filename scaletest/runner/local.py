@@ -61,7 +61,7 @@ __all__ = ["LocalEngines", "LocalOptions"]
 
 NODES_READY_TIMEOUT_S: Final = 180.0
 COUNTED_TIMEOUT_S: Final = 90.0
-"""An API server counts its objects once a minute."""
+"""Four times the longest that an API server takes to count its objects again."""
 _STOP_OBSERVING_S: Final = 8.0
 _WATCH_EVERY_S: Final = 0.2
 
@@ -283,7 +283,7 @@ class LocalEngines:
         if not expected:
             return
         text = (
-            "waiting until the API server has counted its objects, as it does once a minute: "
+            "waiting until the API server has counted its objects: "
             "until then API Priority and Fairness takes each LIST for one seat"
         )
         journal.append("note", level="info", text=text)

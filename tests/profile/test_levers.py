@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from scaletest.profile.actions import LEVERS, Action, LeverName
-from scaletest.profile.levers import agent_flows, expand, most_api_servers, pool_sizes
+from scaletest.profile.levers import agent_flows, component_names, expand, most_api_servers, pool_sizes
 from scaletest.profile.schema import Profile
 
 
@@ -82,8 +82,9 @@ def test_sizes_of_pools_follow_levers_too() -> None:
 
 
 @pytest.mark.parametrize("lever", LEVERS)
-def test_limits_are_shares_of_the_same_number_of_servers_whatever_the_lever(lever: LeverName) -> None:
-    assert most_api_servers(profile({"lever": lever})) == 2
+def test_limits_are_shares_of_the_servers_that_a_lever_adds(lever: LeverName) -> None:
+    assert most_api_servers(profile({"lever": lever})) == (2 if lever in {"add-api-servers", "all-three"} else 1)
+    assert "kube-apiserver-2" in component_names(profile({"lever": lever}))
 
 
 def test_limits_count_servers_that_are_there_and_servers_that_are_added() -> None:

@@ -64,6 +64,7 @@ def test_flags_of_the_profile_come_after_ours(documents: list[dict[str, Any]]) -
 
     assert [
         {"key": "enable-admission-plugins", "value": "NodeRestriction"},
+        {"key": "etcd-count-metric-poll-period", "value": "10s"},
         {"key": "max-requests-inflight", "value": "300"},
         {"key": "profiling", "value": "false"},
     ] == flags
