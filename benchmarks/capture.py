@@ -3,7 +3,7 @@
     python -m benchmarks.capture docs/captures/outage-80 --columns 80 --rows 36 --at 60 --at 150 -- scaletest run openai-outage
 
 The command gets a pseudo-terminal of that size. Each ``--at`` (seconds after the start) keeps the screen as NAME-SECONDS.txt
-and .svg; at the end NAME-end.txt and .svg have all that stayed on the terminal, what has scrolled off included. The
+and .svg; ``--widen SECONDS:COLUMNS`` gives the terminal another width, as somebody who pulls at the window does; at the end NAME-end.txt and .svg have all that stayed on the terminal, what has scrolled off included. The
 command's exit code is returned.
 """
 
@@ -21,6 +21,7 @@ import sys
 import termios
 import time
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,15 +63,30 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=80)
     parser.add_argument("--rows", type=int, default=36)
     parser.add_argument("--at", type=float, action="append", default=[], metavar="SECONDS")
+    parser.add_argument("--widen", type=_widening, action="append", default=[], metavar="SECONDS:COLUMNS")
     parser.add_argument("command", nargs="+", help="after --")
     options = parser.parse_args()
     options.name.parent.mkdir(parents=True, exist_ok=True)
+    events: list[tuple[float, int | None]] = [*((at_s, None) for at_s in options.at), *options.widen]
     sys.exit(
-        capture(options.command, options.name, columns=options.columns, rows=options.rows, at_s=sorted(options.at))
+        capture(
+            options.command,
+            options.name,
+            columns=options.columns,
+            rows=options.rows,
+            events=sorted(events, key=itemgetter(0)),
+        )
     )
 
 
-def capture(argv: Sequence[str], name: Path, *, columns: int, rows: int, at_s: Sequence[float]) -> int:
+def _widening(text: str) -> tuple[float, int]:
+    at_s, _, columns = text.partition(":")
+    return float(at_s), int(columns)
+
+
+def capture(
+    argv: Sequence[str], name: Path, *, columns: int, rows: int, events: Sequence[tuple[float, int | None]]
+) -> int:
     """Run a command in a terminal, write its pictures, and return its exit code."""
     screen = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
     stream = pyte.ByteStream(screen)
@@ -78,9 +94,9 @@ def capture(argv: Sequence[str], name: Path, *, columns: int, rows: int, at_s: S
     if pid == 0:
         os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
         os.execvp(argv[0], list(argv))
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    _resize(terminal, rows, columns)
     began_s = time.monotonic()
-    left_s = list(at_s)
+    left = list(events)
     while True:
         readable, _, _ = select.select([terminal], [], [], 0.2)
         if readable:
@@ -91,10 +107,19 @@ def capture(argv: Sequence[str], name: Path, *, columns: int, rows: int, at_s: S
             if not data:
                 break
             stream.feed(data)
-        while left_s and time.monotonic() - began_s >= left_s[0]:
-            _write(name.with_name(f"{name.name}-{left_s.pop(0):g}"), _lines(screen, with_history=False), columns)
-    _write(name.with_name(f"{name.name}-end"), _lines(screen, with_history=True), columns)
+        while left and time.monotonic() - began_s >= left[0][0]:
+            at_s, width = left.pop(0)
+            if width is None:
+                _write(name.with_name(f"{name.name}-{at_s:g}"), _lines(screen, with_history=False), screen.columns)
+            else:
+                screen.resize(rows, width)
+                _resize(terminal, rows, width)
+    _write(name.with_name(f"{name.name}-end"), _lines(screen, with_history=True), screen.columns)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _resize(terminal: int, rows: int, columns: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
 def _lines(screen: pyte.HistoryScreen, *, with_history: bool) -> list[Text]:
