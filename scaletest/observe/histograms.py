@@ -123,16 +123,19 @@ _STREAMS: Final = frozenset({"WATCH", "WATCHLIST", "CONNECT"})
 
 def _call(labels: Mapping[str, str]) -> str | None:
     """Name the kind of call; of dry runs and streams nothing is wanted, and of what is about no resource."""
-    verb, scope = labels.get("verb", ""), labels.get("scope", "")
-    if scope not in SCOPES or verb in _STREAMS or labels.get("dry_run"):
-        return None
-    return str(ApiCall(verb, labels.get("group", ""), labels["resource"], labels.get("subresource", ""), scope))
+    verb = labels.get("verb", "")
+    return None if verb in _STREAMS or labels.get("dry_run") else _named(verb, labels)
 
 
 def _watch_list(labels: Mapping[str, str]) -> str | None:
-    if labels.get("scope", "") not in SCOPES:
+    return _named("WATCHLIST", labels)
+
+
+def _named(verb: str, labels: Mapping[str, str]) -> str | None:
+    resource, scope = labels.get("resource", ""), labels.get("scope", "")
+    if not verb or not resource or scope not in SCOPES:
         return None
-    return str(ApiCall("WATCHLIST", labels.get("group", ""), labels["resource"], "", labels["scope"]))
+    return str(ApiCall(verb, labels.get("group", ""), resource, labels.get("subresource", ""), scope))
 
 
 def _level(labels: Mapping[str, str]) -> str | None:

@@ -40,7 +40,7 @@ def draw_latency(document: Document, width: int) -> Iterator[drawing.Drawn]:
         yield drawing.line(f"{len(latency.calls) - shown} more kinds of call: --format json has all", "dim")
     yield drawing.line(
         "SLI: at the API server, without webhooks and APF wait; server: with both; client: of agents from the send, of arrivals from "
-        "when they were due",
+        "their intended start",
         "dim",
     )
     yield from _summary(latency)
