@@ -76,8 +76,8 @@ def _call(
         call=name,
         verb=call.verb,
         resource=call.target,
-        scope=call.scope,  # type: ignore[arg-type]  # `parse` lets no other through
-        sli=of_sli.name if of_sli is not None else None,  # type: ignore[arg-type]  # the names are those of the document
+        scope=call.scope,
+        sli=of_sli.name if of_sli is not None else None,
         threshold_s=of_sli.threshold_s if of_sli is not None else None,
         calls=max((item.samples for item in (sli, server) if item is not None), default=0),
         sli_p99_s=sli.value_s if sli is not None else None,

@@ -367,7 +367,8 @@ def big_run(*, nodes_count: int = 7_000, minutes: float = 10, seed: int = 1) -> 
             record_ = apiserver(t, requests=requests)
             record_["apf"] = apf
             bounds = {0.001 * 2**index: (index + 1) * 10 * second for index in range(14)}
-            records += [record_, etcd(t, bounds, bounds)]
+            calls = {f"GET things{index}.apps resource": [0.001, 0.06, 0.3] for index in range(60)}
+            records += [record_, latency(t, calls, calls), etcd(t, bounds, bounds)]
     records += [
         record("flow.stop", end_s, flow="agents"),
         record("phase.end", end_s, phase="load", reason="time"),
