@@ -23,6 +23,7 @@ from scaletest.analysis.components import (
     ProcessSeries,
 )
 from scaletest.analysis.flows import FlowInterval, FlowSeries, PackedHistogram
+from scaletest.analysis.latency import LatencyMetrics
 from scaletest.analysis.lockouts import Observation
 from scaletest.analysis.metrics import ApiServerMetrics, EtcdMetrics
 from scaletest.analysis.searchlog import SEARCH_KINDS, SearchLog, apply_search
@@ -147,6 +148,8 @@ class RunState:
     generator: list[GeneratorSample] = field(default_factory=list)
     generator_process: ProcessSeries = field(default_factory=ProcessSeries)
     api_servers: ApiServerMetrics = field(default_factory=ApiServerMetrics)
+    latency: LatencyMetrics = field(default_factory=LatencyMetrics)
+    """Histograms of the API servers."""
     etcd: EtcdMetrics = field(default_factory=EtcdMetrics)
     search: SearchLog | None = None
     """The saturation search, where the profile has one and it began."""
@@ -393,6 +396,7 @@ _HANDLERS: Final[dict[str, Callable[[RunState, Record], None]]] = {
     "process": _process,
     "host": _host,
     "metrics.apiserver": lambda state, record: state.api_servers.add(record),
+    "metrics.latency": lambda state, record: state.latency.add(record),
     "metrics.etcd": lambda state, record: state.etcd.add(record),
     "metrics.gap": _metrics_gap,
     "component.limit": _component_limit,

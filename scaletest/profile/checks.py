@@ -13,7 +13,7 @@ from typing import Final
 from scaletest.core.units import write_duration
 from scaletest.profile.forms import RUN_TIME_WORDS
 from scaletest.profile.levers import agent_flows, component_names, pool_sizes, running_flows
-from scaletest.profile.objectives import Subject, parse_objective
+from scaletest.profile.objectives import SLI_WINDOW_S, Subject, parse_objective
 from scaletest.profile.places import Issue, Path, nearest
 from scaletest.profile.schema import FlowSpec, Phase, Profile
 from scaletest.profile.search_checks import check_search
@@ -191,6 +191,9 @@ def _subject_issue(profile: Profile, path: Path, subject: Subject) -> Issue | No
             return _probe_subject_issue(profile, path, subject, name)
         case "component" if name not in (names := component_names(profile)):
             return _no_component(path, name, names)
+        case "sli" if subject.window is not None and (longest_s := _longest_s(profile)) <= SLI_WINDOW_S:
+            what = f"the phases are over after {write_duration(longest_s)} at the latest: no window of five minutes is in them"
+            return Issue(path, what, f"leave out [{subject.window}]: the form for the whole run")
         case "search" if profile.search is None or path[0] != "objectives":
             what = "the profile has no search" if profile.search is None else "a search is measured when it is over"
             return Issue(path, what, "search.MEASURE goes with objectives")
@@ -260,8 +263,12 @@ def _condition(phase: Phase) -> Subject | None:
     return parse_objective(phase.until).subject if phase.until is not None else None
 
 
+def _longest_s(profile: Profile) -> float:
+    return sum(phase.longest_s for phase in profile.phases)
+
+
 def _delays_are_within(profile: Profile) -> Iterator[Issue]:
-    longest_s = sum(phase.longest_s for phase in profile.phases)
+    longest_s = _longest_s(profile)
     for index, objective in enumerate(profile.objectives):
         if objective.abort and objective.delay_s >= longest_s:
             what = f"the phases are over after {write_duration(longest_s)} at the latest: this would never abort"

@@ -19,6 +19,7 @@ from scaletest.core.histogram import Histogram
 from scaletest.profile.objectives import Subject
 from scaletest.report import document as doc
 from scaletest.report.incident import tell_incident
+from scaletest.report.latency import tell_latency
 from scaletest.report.rundir import LoadedRun
 from scaletest.report.saturation import tell_saturation
 from scaletest.report.story import tell
@@ -53,6 +54,7 @@ def build(run: LoadedRun) -> doc.Document:
         nodes=_nodes(state),
         components=_components(state),
         apf=_apf(state),
+        api_latency=tell_latency(state, run.info.profile),
         api_requests=dict(sorted(state.api_servers.requests(state.measured).items())),
         api_requests_by_server=state.api_servers.requests_by_server(state.measured),
         metrics_gaps=_gaps(state),
@@ -148,7 +150,13 @@ def _phase(state: RunState, phase: PhaseSpan) -> doc.PhaseReport:
         ),
         api_server_memory_bytes=component.most_memory_bytes(span) if component else None,
         api_server_cores=component.process.mean_cores(span) if component else None,
+        slo_violations=_slo_violations(state, span),
     )
+
+
+def _slo_violations(state: RunState, span: Span) -> int | None:
+    value = measure(state, Subject("sli", None, None, None, "slo_violations"), span).value
+    return None if math.isnan(value) else round(value)
 
 
 def _seconds(latency_us: Histogram, q: float) -> float | None:

@@ -15,6 +15,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 __all__ = [
     "REPORT_SCHEMA_VERSION",
     "Apf",
+    "ApiCallReport",
+    "ApiLatencyReport",
     "CheckResult",
     "ComponentReport",
     "Document",
@@ -122,6 +124,9 @@ class PhaseReport(Part):
     probe_success_rate: Number = Field(description="Worst identity of all probes.")
     api_server_memory_bytes: Number
     api_server_cores: Number
+    slo_violations: int | None = Field(
+        description="Kinds of API call that broke their official SLO in the phase; null when none was measured."
+    )
 
 
 class StoryLine(Part):
@@ -335,6 +340,53 @@ class Apf(Part):
     rejected: dict[str, float]
 
 
+class ApiCallReport(Part):
+    """A kind of API call over the run: p99 as the official SLI counts it, as the server took, and as its clients saw it.
+
+    Server-side values are interpolated in the API server's buckets, as PromQL's histogram_quantile; 60 stands for 60 s and more.
+    """
+
+    call: str = Field(description="Verb, resource, scope: `LIST pods cluster`, `PATCH nodes/status resource`.")
+    verb: str
+    resource: str = Field(description="With group and subresource: `deployments.apps/scale`.")
+    scope: Literal["resource", "namespace", "cluster"]
+    sli: Literal["mutating", "read_resource", "read_namespace", "read_cluster"] | None = Field(
+        description="Official SLI that it counts in; null for calls that the definition leaves out."
+    )
+    threshold_s: Number = Field(description="SLO: p99 at most.")
+    calls: int = Field(
+        description="Calls that the API servers answered; those that they rejected (429) are not among them."
+    )
+    sli_p99_s: Number = Field(description="Without webhooks and APF wait, whole-run form.")
+    sli_5m_p99_s: Number = Field(description="Likewise, 5-minute form; null in runs of less than five minutes.")
+    server_p99_s: Number = Field(description="With webhooks and APF wait.")
+    client_p99_s: Number = Field(
+        description="2xx answers to the flows' steps that make such calls: of agents from the send, of arrivals from when they were due."
+    )
+    client_requests: int
+    client_error_rate: Number = Field(
+        description="Share of the steps' requests without a 2xx answer: in no latency here."
+    )
+    clients: list[str] = Field(description="Steps that make such calls: `FLOW.STEP`.")
+    holds: bool | None = Field(description="Whether the SLO holds, in the whole-run form; null without one.")
+    waited: bool = Field(description="The SLO holds, and server or clients took longer than it allows at p99.")
+
+
+class ApiLatencyReport(Part):
+    """API latency by the official SLIs, and beside them what clients saw."""
+
+    form: Literal["whole run"] = Field(
+        description="Form that decides `holds`: p99 of all calls of the run (ClusterLoader2's simple latency query)."
+    )
+    reads: int = Field(description="Reads of the servers' histograms.")
+    slos: int = Field(description="Kinds of call with an official SLO.")
+    slo_violations: int = Field(description="Those that break it.")
+    slo_violations_5m: int | None = Field(
+        description="Likewise in the 5-minute form: p99 over time of the p99 over windows of five minutes; null when there was none."
+    )
+    calls: list[ApiCallReport] = Field(description="The worst first.")
+
+
 class EtcdReport(Part):
     """etcd, by its own metrics."""
 
@@ -493,6 +545,7 @@ class Document(Part):
     nodes: list[NodesReport]
     components: list[ComponentReport]
     apf: list[Apf]
+    api_latency: ApiLatencyReport | None = Field(description="Null when no histogram was read twice.")
     api_requests: dict[str, float] = Field(description="Requests that the API servers answered, by verb and code.")
     api_requests_by_server: dict[str, float] = Field(
         description="Requests that each API server answered, from the first look at its metrics on."

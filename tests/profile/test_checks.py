@@ -110,6 +110,7 @@ def test_a_profile_whose_parts_fit_has_no_issues() -> None:
         (objective("probe.operator[root].p99 < 1s"), "objectives.0.check: there is no identity of probe 'operator' called 'root'"),
         (objective("probe.operator.ready > 1"), "objectives.0.check: only a nodeReadiness probe counts nodes"),
         (objective("component.apiserver.restarts == 0"), "objectives.0.check: there is no component 'apiserver'"),
+        (objective("sli[5m].slo_violations == 0"), "objectives.0.check: the phases are over after 180s at the latest: no window of five"),
         (sets("slo", "operator", to="probe.x.p99 < 1s"), "slo.operator: there is no probe 'x'"),
         (sets("phases", 1, "until", to="probe.x.p99 < 1s"), "phases.1.until: there is no probe 'x'"),
         (sets("objectives", 3, "delay", to="180s"), "objectives.3.delay: the phases are over after 180s at the latest"),
