@@ -16,7 +16,16 @@ from scaletest.analysis.measures import RunMeasures
 from scaletest.analysis.metrickinds import Metric, kind_of, split_name
 from scaletest.profile.places import dotted, leaves, show
 
-__all__ = ["Comparison", "Difference", "RunSet", "What", "compare", "differences_of"]
+__all__ = [
+    "Comparison",
+    "Difference",
+    "RunSet",
+    "What",
+    "compare",
+    "differences_of",
+    "names_of",
+    "profile_and_host_differences",
+]
 
 
 class What(enum.StrEnum):
@@ -138,21 +147,34 @@ def differences_of(base: Sequence[RunMeasures], new: Sequence[RunMeasures]) -> t
     return tuple(found.values())
 
 
+def profile_and_host_differences(
+    base: RunMeasures, profile: Mapping[str, Any], host: Mapping[str, Any]
+) -> list[Difference]:  # fmt: skip
+    """Return in what a run that is still to come will differ from a base, as far as that is known."""
+    return [
+        *_unequal(What.PROFILE, _compared_profile(base.profile), _compared_profile(profile)),
+        *_unequal(What.HOST, _compared_host(base.host), _compared_host(host)),
+    ]
+
+
 def _differences(base: RunMeasures, new: RunMeasures) -> Iterator[Difference]:
-    pairs: dict[What, tuple[dict[str, Any], dict[str, Any]]] = {
-        What.PROFILE: (_flat(_compared_profile(base.profile)), _flat(_compared_profile(new.profile))),
-        What.HOST: ({key: base.host.get(key) for key in _HOST_KEYS}, {key: new.host.get(key) for key in _HOST_KEYS}),
-        What.VERSIONS: (dict(base.versions), dict(new.versions)),
-        What.LIMITS: (_flat(base.limits), _flat(new.limits)),
-    }
-    for what, (before, after) in pairs.items():
-        for key in dict.fromkeys([*before, *after]):
-            if not _equal(what, key, before.get(key), after.get(key)):
-                yield Difference(what, key, show(before.get(key)), show(after.get(key)))
+    yield from profile_and_host_differences(base, new.profile, new.host)
+    yield from _unequal(What.VERSIONS, base.versions, new.versions)
+    yield from _unequal(What.LIMITS, _flat(base.limits), _flat(new.limits))
+
+
+def _unequal(what: What, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
+    for key in dict.fromkeys([*before, *after]):
+        if not _equal(what, key, before.get(key), after.get(key)):
+            yield Difference(what, key, show(before.get(key)), show(after.get(key)))
 
 
 def _compared_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in profile.items() if key not in _PROFILE_ASIDE}
+    return _flat({key: value for key, value in profile.items() if key not in _PROFILE_ASIDE})
+
+
+def _compared_host(host: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: host.get(key) for key in _HOST_KEYS}
 
 
 def _flat(values: Mapping[str, Any]) -> dict[str, Any]:

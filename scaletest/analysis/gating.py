@@ -1,9 +1,8 @@
 """The regression gate: rules such as ``p99:10%`` held against the changes of a comparison.
 
-    rule     = metrics ":" allowed
-    metrics  = the name of a metric, or the end of one from a dot on; * stands for anything. kube- may be left out, and
-               what stands in brackets: apiserver.memory, operator.p50, flow.*.p99. max_rps is search.capacity.
-    allowed  = a share of the base (10%), of shares percentage points; or an amount with the metric's unit (50ms, 200MiB, 1)
+The metrics of a rule are named in full, or from any dot on; ``*`` stands for anything; ``kube-`` may be left out, and what stands in
+brackets: ``apiserver.memory``, ``operator.p50``, ``flow.*.p99``. ``max_rps`` is ``search.capacity``. What is allowed is a share of the base
+(``10%``), of shares percentage points, or an amount with the metric's unit (``50ms``, ``200MiB``, ``1``).
 
 A rule fails where a metric got worse by more than is allowed, and both tests of the comparison say that it is no chance.
 """
@@ -13,7 +12,6 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import math
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -23,22 +21,32 @@ from scaletest.analysis.comparison import Comparison, What, names_of
 from scaletest.analysis.metrickinds import MetricKind, Scale, Unit, split_name
 from scaletest.core import units
 from scaletest.core.errors import ExitCode, UsageError
+from scaletest.profile.gate import split_rule
 from scaletest.profile.objectives import Dimension
 
-__all__ = ["ALL_RULE", "Check", "Despite", "Gate", "GateOutcome", "Rule", "decide", "is_clear", "parse_rule"]
+__all__ = [
+    "ALL_RULE",
+    "Check",
+    "Despite",
+    "Gate",
+    "GateOutcome",
+    "Rule",
+    "decide",
+    "is_clear",
+    "parse_rule",
+    "refuse_unknown",
+]
 
 GateOutcome = Literal["pass", "fail", "undecided"]
 
 Despite = Literal["profile", "host", "versions", "limits", "few-samples"]
 """What a gate is told not to mind."""
 
-_PERCENT: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
 _ALIASES: Final = {"max_rps": "search.capacity", "max_load": "search.capacity"}
 _DIMENSIONS: Final[dict[Unit, Dimension]] = {
     "seconds": Dimension.DURATION, "bytes": Dimension.BYTES, "per_second": Dimension.RATE, "cores": Dimension.COUNT,
     "count": Dimension.COUNT, "share": Dimension.SHARE,
 }  # fmt: skip
-_EXAMPLE: Final = "For example: --fail p99:10%, --fail apiserver.memory:200MiB, --fail error_rate:1%"
 _DIFFERS: Final[dict[What, str]] = {
     What.PROFILE: "profiles", What.HOST: "hosts", What.VERSIONS: "versions", What.LIMITS: "limits",
 }  # fmt: skip
@@ -58,16 +66,15 @@ class Rule:
         """Return what is allowed, on the scale of ``Change.worsening``. Raises UsageError for a unit that the metric has not."""
         if self.allowed is None:
             return kind.least_change(base)
-        percent = _PERCENT.fullmatch(self.allowed)
-        if percent is not None:
-            share = float(percent[1]) / 100
+        if self.allowed.endswith("%"):
+            share = float(self.allowed[:-1]) / 100
             return share if kind.scale is Scale.RATIO or kind.unit == "share" else share * abs(base)
         dimension = _DIMENSIONS[kind.unit]
         try:
             amount = dimension.parse(self.allowed)
         except ValueError as error:
             msg = f"{self.text} ({self.given_by}): {error}"
-            raise UsageError(msg, hint=_EXAMPLE) from None
+            raise UsageError(msg, hint=f"A percentage is possible for every metric: {self.metrics}:10%") from None
         return amount / base if kind.scale is Scale.RATIO and base > 0 else amount
 
     def matches(self, metric: str) -> bool:
@@ -91,15 +98,11 @@ def _part_matches(wanted: str, part: str) -> bool:
 
 def parse_rule(text: str, given_by: str) -> Rule:
     """Parse ``p99:10%``. Raises UsageError for what is no rule."""
-    # Identities have colons too: probe.operator[system:masters].p50:10%
-    metrics, colon, allowed = (part.strip() for part in text.rpartition(":"))
-    number = re.match(r"[0-9.]+", allowed)
-    if not colon or not metrics or number is None:
-        msg = f"{text!r} ({given_by}): not METRIC:ALLOWED"
-        raise UsageError(msg, hint=_EXAMPLE)
-    if allowed.endswith("%") and _PERCENT.fullmatch(allowed) is None:
-        msg = f"{text!r} ({given_by}): {allowed!r} is no percentage"
-        raise UsageError(msg, hint=_EXAMPLE)
+    try:
+        metrics, allowed = split_rule(text)
+    except ValueError as error:
+        msg = f"{given_by}: {error}"
+        raise UsageError(msg) from None
     return Rule(text, given_by, metrics, allowed)
 
 
@@ -142,11 +145,10 @@ def decide(
     """
     changes = {change.metric: change for change in comparison.changes}
     names = names_of(comparison)
+    refuse_unknown(rules, names)
     checks: list[Check] = []
     for rule in rules:
         metrics = [name for name in names if rule.matches(name)]
-        if not metrics:
-            raise _no_metric(rule, names)
         compared = [
             name for name in metrics if name in changes or (name in comparison.lost and rule.allowed is not None)
         ]
@@ -155,6 +157,13 @@ def decide(
             checks.append(Check(rule, metrics[0], math.nan, None, "undecided", "not measured in base"))
     kept = tuple(_kept(comparison, despite))
     return Gate(_outcome(kept, checks), kept, tuple(checks))
+
+
+def refuse_unknown(rules: Sequence[Rule], names: Sequence[str]) -> None:
+    """Raise UsageError, with the near names, for a rule about none of the metrics that there are."""
+    for rule in rules:
+        if not any(rule.matches(name) for name in names):
+            raise _no_metric(rule, names)
 
 
 def _outcome(kept: Sequence[str], checks: Sequence[Check]) -> GateOutcome:
