@@ -167,15 +167,37 @@ def _compare(
     )
     change = replace(change, change=_change(kind, change.base, change.new))
     values = [value for side in (raw_base, raw_new) for group in side for value in group]
-    if len(set(values)) == 1 and (by_runs or blocks):
-        return replace(change, change=0.0, low=0.0, high=0.0, p=1.0, constant=True)
-    why = _untestable(kind, raw_base, raw_new)
-    if why is None and not by_runs and not blocks:
-        why = _too_few(base, new, setting)
+    if len(set(values)) == 1:
+        change = replace(change, change=0.0, constant=True)
+        if by_runs or blocks:
+            return replace(change, low=0.0, high=0.0, p=1.0)
+    why = None if by_runs or blocks else _too_few(base, new, setting)
+    if kind.scale is Scale.RATIO and min(values) <= 0:
+        why = "0 in a sample: there is no ratio"
     if why is not None:
-        return replace(change, why=why, constant=len(set(values)) == 1)
-    sides = [_Side([[_scaled(kind, value) for value in group] for group in side]) for side in (raw_base, raw_new)]
-    return _tested(change, sides[0], sides[1], Random(f"{setting.seed} {name}"), setting)
+        return replace(change, why=why)
+    longest = _longest(kind, values)
+    sides = [
+        _Side([[longest if math.isinf(value) else _scaled(kind, value) for value in group] for group in side])
+        for side in (raw_base, raw_new)
+    ]
+    tested = _tested(change, sides[0], sides[1], Random(f"{setting.seed} {name}"), setting)
+    if math.inf not in values:
+        return tested
+    # Neither a mean nor an interval of it means anything.
+    return replace(
+        tested, base=change.base, new=change.new, change=change.change, low=math.nan, high=math.nan
+    )  # fmt: skip
+
+
+def _longest(kind: MetricKind, values: Sequence[float]) -> float:
+    """Return what stands for infinity (no answer, never): longer than anything measured."""
+    longest = max((_scaled(kind, value) for value in values if math.isfinite(value)), default=0.0)
+    return longest + (_NO_ANSWER_LOG if kind.scale is Scale.RATIO else max(_NEVER_S, 10 * longest))
+
+
+_NO_ANSWER_LOG: Final = math.log(100)
+_NEVER_S: Final = 3600.0
 
 
 def _groups(runs: Sequence[Metric], setting: Setting, *, blocks: bool) -> list[list[float]]:
@@ -189,32 +211,24 @@ def _scaled(kind: MetricKind, value: float) -> float:
 
 
 def _typical(kind: MetricKind, groups: Sequence[Sequence[float]]) -> float:
-    """Return the mean of the samples, each run with the same weight."""
-    values = [value for group in groups for value in group]
-    if any(math.isinf(value) for value in values):
+    """Return the mean of the samples, each run with the same weight; infinite when half of them are."""
+    finite = [known for group in groups if (known := [value for value in group if math.isfinite(value)])]
+    if 2 * sum(map(len, finite)) <= sum(map(len, groups)):
         return math.inf
-    if kind.scale is Scale.RATIO:
-        return (
-            math.exp(_Side([[math.log(value) for value in group] for group in groups]).mean) if min(values) > 0 else 0.0
-        )
-    return _Side(groups).mean
+    if kind.scale is Scale.DIFFERENCE:
+        return _Side(finite).mean
+    if min(value for group in finite for value in group) <= 0:
+        return 0.0
+    return math.exp(_Side([[math.log(value) for value in group] for group in finite]).mean)
 
 
 def _change(kind: MetricKind, base: float, new: float) -> float:
-    if kind.scale is Scale.RATIO:
-        return new / base - 1 if base > 0 and math.isfinite(base) else math.nan
-    return new - base if math.isfinite(base) and math.isfinite(new) else math.nan
-
-
-def _untestable(kind: MetricKind, *sides: Sequence[Sequence[float]]) -> str | None:
-    for side, name in zip(sides, ("base", "new"), strict=True):
-        values = [value for group in side for value in group]
-        infinite = sum(math.isinf(value) for value in values)
-        if infinite:
-            return f"infinite in {infinite} of {len(values)} samples of {name}"
-        if kind.scale is Scale.RATIO and min(values) <= 0:
-            return f"0 in samples of {name}: there is no ratio"
-    return None
+    """Return the change; infinite where only new has no value that is finite, negative infinity where only base has none."""
+    if math.isinf(base) or math.isinf(new):
+        return 0.0 if base == new else math.inf if math.isinf(new) else -math.inf
+    if kind.scale is Scale.DIFFERENCE:
+        return new - base
+    return new / base - 1 if base > 0 else math.nan
 
 
 def _too_few(base: Sequence[Metric], new: Sequence[Metric], setting: Setting) -> str:

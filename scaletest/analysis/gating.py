@@ -172,9 +172,10 @@ def _outcome(kept: Sequence[str], checks: Sequence[Check]) -> GateOutcome:
         return "undecided"
     if "fail" in outcomes:
         return "fail"
-    # What the default rule cannot tell of some metrics is said in the table; of all, it is no gate.
+    # What the default rule cannot tell of some metrics is said in the table. Where it can tell of those alone that are equal anyway, it is no gate.
     asked = [check for check in checks if check.rule is not ALL_RULE]
-    if not checks or any(check.outcome == "undecided" for check in asked) or outcomes == {"undecided"}:
+    told = any(check.outcome == "pass" and check.change is not None and not check.change.constant for check in checks)
+    if any(check.outcome == "undecided" for check in asked) or not (asked or told):
         return "undecided"
     return "pass"
 
@@ -202,7 +203,7 @@ def _check(
         if "few-samples" in despite and not math.isnan(change.change):
             return Check(rule, metric, allowed, change, "fail" if exceeded else "pass", None)
         # Equal values of few runs are still equal.
-        if change.constant and math.isfinite(change.change):
+        if change.constant:
             return Check(rule, metric, allowed, change, "pass", None)
         return Check(rule, metric, allowed, change, "undecided", change.why)
     failed = exceeded and change.is_significant(setting)

@@ -16,7 +16,7 @@ depends on the loads that the search happened to try.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -216,7 +216,16 @@ def _measured(wanted: list[_Wanted], steady: Steady | None) -> dict[str, Metric]
                 value = _value(item, span)
                 if not math.isnan(value):
                     blocks[item.name].append(value)
-    return {name: Metric(value, tuple(blocks[name])) for name, value in known.items()}
+    return {name: metric_of(value, blocks[name]) for name, value in known.items()}
+
+
+def metric_of(value: float, blocks: Iterable[float] = ()) -> Metric:
+    """Return a metric with as many digits as a saved baseline has, so that equal numbers stay equal."""
+    return Metric(_rounded(value), tuple(_rounded(item) for item in blocks))
+
+
+def _rounded(value: float) -> float:
+    return value if math.isinf(value) else float(f"{value:.6g}")
 
 
 def _value(item: _Wanted, span: Span | None) -> float:
@@ -240,10 +249,10 @@ def _incident(state: RunState, profile: Mapping[str, Any]) -> Iterator[tuple[str
         prefix, start_s = f"incident.{lever.phase.name}", lever.phase.start_s
         if lever.recovered is not None:
             at_s = incident.identities_good_from_s
-            yield f"{prefix}.recovery", Metric(_since(at_s, start_s))
+            yield f"{prefix}.recovery", metric_of(_since(at_s, start_s))
             yield f"{prefix}.recovered", Metric(float(at_s is not None))
         if measured:
-            yield f"{prefix}.slo_recovery", Metric(_since(incident.slos_hold_from_s, start_s))
+            yield f"{prefix}.slo_recovery", metric_of(_since(incident.slos_hold_from_s, start_s))
 
 
 def _since(at_s: float | None, start_s: float) -> float:

@@ -1,6 +1,6 @@
 """Saved baselines: one small JSON file each, with the metrics of some runs and what they were of, to be committed beside the code.
 
-A baseline is of one profile, host, set of versions and limits: runs that differ in these make no baseline. Numbers have five digits.
+A baseline is of one profile, host, set of versions and limits: runs that differ in these make no baseline.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _stored_run(run: RunMeasures) -> _StoredRun:
 
 
 def _written(value: float) -> _Value:
-    return _INFINITE if math.isinf(value) else float(f"{value:.5g}")
+    return _INFINITE if math.isinf(value) else value
 
 
 def read_baseline(path: Path) -> Baseline:

@@ -146,9 +146,11 @@ def _change(change: Change, setting: Setting) -> doc.ChangeReport:
 
 
 def said_change(kind: MetricKind, change: float) -> str:
-    """Write a change for people: +21 %, +1.2 points (of shares), −3.00 s."""
+    """Write a change for people: +21 %, +1.2 points (of shares), −3.00 s; ``lost`` and ``back`` where one side has no answer."""
     if math.isnan(change):
         return "–"
+    if math.isinf(change):
+        return "lost" if change > 0 else "back"
     sign = "−" if change < 0 else "+" if change > 0 else ""
     if kind.scale is Scale.RATIO or kind.unit == "share":
         percent = abs(change) * 100
@@ -156,12 +158,13 @@ def said_change(kind: MetricKind, change: float) -> str:
         if kind.scale is Scale.RATIO and change >= 9:
             return f"×{change + 1:.3g}"
         digits = f"{percent:.1f}" if percent < 9.95 else f"{percent:.0f}"
+        sign = "" if digits == "0.0" else sign
         return f"{sign}{digits} {'points' if kind.unit == 'share' else '%'}"
     return f"{sign}{said_amount(kind, abs(change))}"
 
 
 def _interval(change: Change) -> str | None:
-    if math.isnan(change.low) or change.constant:
+    if math.isnan(change.low) or change.constant or math.isinf(change.change):
         return None
     return f"{said_change(change.kind, change.low)} to {said_change(change.kind, change.high)}"
 

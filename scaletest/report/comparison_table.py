@@ -23,6 +23,7 @@ from scaletest.report.terminal import ColorSystem, print_drawn, render_drawn
 __all__ = ["print_comparison", "render_comparison"]
 
 _SAME: Final = "~"
+_UNTOLD: Final = "?"
 _STYLES: Final = {"worse": "red", "better": "green", "same": ""}
 _GATES: Final = {
     "pass": ("PASS", "bold green"),
@@ -61,8 +62,9 @@ def _head(document: ComparisonDocument, candidate: CandidateReport) -> Iterator[
     yield Text.assemble((title, style), f"  {candidate.side.name}", ("  against  ", "dim"), document.base.name)
     yield _line(f"base: {_side(document.base)}")
     yield _line(f"new:  {_side(candidate.side)}")
+    mark, color = (glyphs.BAD, "red") if gate and gate.outcome == "fail" else (_UNTOLD, "yellow")
     for reason in gate.reasons[:_MOST_TOLD] if gate else ():
-        yield _line(f"{glyphs.BAD} {reason}", "red" if gate and gate.outcome == "fail" else "yellow")
+        yield _line(f"{mark} {reason}", color)
     if gate and len(gate.reasons) > _MOST_TOLD:
         yield _line(f"  and {len(gate.reasons) - _MOST_TOLD} more", "dim")
     for note in candidate.notes:
@@ -113,7 +115,7 @@ def _row(change: ChangeReport, *, wide: bool) -> list[Text]:
     cells = [Text(f"  {change.label}"), Text(change.base_said), Text(change.new_said), Text(change.change_said, style)]
     if wide:
         cells.append(Text(change.interval_said or "", "dim"))
-    mark = change.call if change.call != "same" else _SAME if change.why is None else "?"
+    mark = change.call if change.call != "same" else _SAME if change.why is None else _UNTOLD
     return [*cells, Text(mark, style or "dim")]
 
 
