@@ -144,7 +144,7 @@ def block_length(values: Sequence[float]) -> int:
             if correlation <= 0:
                 break
             time += correlation
-    return max(1, min(count // 3, max(math.ceil(count ** (1 / 3)), math.ceil(2 * time))))
+    return max(1, min(count // 3, max(math.ceil(math.cbrt(count)), math.ceil(2 * time))))
 
 
 def bootstrap_error(values: Sequence[float], length: int, resamples: int, rng: Random) -> float:

@@ -60,7 +60,7 @@ EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
     ExitCode.BUG: "a bug in scaletest itself",
     ExitCode.USAGE: "wrong usage, or an invalid profile",
     ExitCode.ENVIRONMENT: "the environment is at fault: a binary, a port, memory, a control plane that did not start",
-    ExitCode.INVALID: "the measurement is invalid: the generator was the bottleneck",
+    ExitCode.INVALID: "the measurement is invalid: the generator was the bottleneck; or a gate cannot tell",
     ExitCode.FAILED: "an objective or a regression gate failed",
     ExitCode.INTERRUPTED: "interrupted: results so far are kept, the control plane is gone",
 }

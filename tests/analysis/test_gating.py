@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -31,8 +32,8 @@ def run(number: int, factor: float = 1.0, *, outcome: str = "pass", **more: obje
     return RunMeasures(**fields)  # type: ignore[arg-type]
 
 
-def runs(name: str, count: int = 6, factor: float = 1.0, **more: object) -> RunSet:
-    return RunSet(name, tuple(run(number, factor, **more) for number in range(count)))  # type: ignore[arg-type]
+def runs(name: str, count: int = 6, factor: float = 1.0, **more: Any) -> RunSet:
+    return RunSet(name, tuple(run(number, factor, **more) for number in range(count)))
 
 
 def gate(base: RunSet, new: RunSet, *rules: str, despite: frozenset[Despite] = frozenset()) -> Gate:
@@ -133,7 +134,7 @@ def test_invalid_runs_beside_valid_ones_are_left_out() -> None:
     ],
 )
 def test_what_differs_keeps_the_gate_from_deciding_unless_it_is_told_not_to_mind(
-    more: dict[str, object], what: Despite
+    more: dict[str, Any], what: Despite
 ) -> None:
     base, new = runs("a"), runs("b", factor=1.2, **more)
     kept = gate(base, new, "p50:10%")
@@ -143,7 +144,7 @@ def test_what_differs_keeps_the_gate_from_deciding_unless_it_is_told_not_to_mind
 
 
 def test_a_little_more_memory_is_the_same_host_and_a_threshold_the_same_profile() -> None:
-    other = {
+    other: dict[str, Any] = {
         "host": {"cores": 2, "memory_bytes": 24 * 2**30 + 4096},
         "profile": {"name": "smoke", "fleet": {"nodes": 50}, "slo": {"a": "b"}},
     }

@@ -47,13 +47,17 @@ class Runs:
         return measures(100 + number, self.factors, **self.more)
 
 
+def quiet(_text: str) -> None:
+    """Tell nobody."""
+
+
 def rounds(most: int, base: RunSet | None = None) -> Rounds:
     return Rounds(base=base, rules=RULES, despite=frozenset(), most=most)
 
 
 def test_base_and_new_take_turns_and_who_goes_first_changes() -> None:
     runs = Runs()
-    rounds(2).run(runs, str)
+    rounds(2).run(runs, quiet)
     assert [("base", 1), ("new", 1), ("new", 2), ("base", 2)] == runs.done
 
 
@@ -78,13 +82,13 @@ def test_a_gate_stops_when_a_regression_is_found() -> None:
 def test_a_baseline_is_not_run_again() -> None:
     runs = Runs()
     base = RunSet("main", tuple(measures(number) for number in range(6)), is_baseline=True)
-    _, gate, _ = rounds(4, base).run(runs, str)
+    _, gate, _ = rounds(4, base).run(runs, quiet)
     assert [("new", number) for number in (1, 2, 3, 4)] == runs.done
     assert "pass" == gate.outcome
 
 
 def test_invalid_runs_leave_the_gate_undecided() -> None:
-    _, gate, _ = rounds(4).run(Runs(outcome="invalid", reason="lag"), str)
+    _, gate, _ = rounds(4).run(Runs(outcome="invalid", reason="lag"), quiet)
     assert ("undecided", ExitCode.INVALID) == (gate.outcome, gate.exit_code)
 
 
@@ -94,7 +98,7 @@ def test_an_interrupt_ends_the_gate() -> None:
         raise Interrupted(msg)
 
     with pytest.raises(Interrupted):
-        rounds(4).run(interrupted, str)
+        rounds(4).run(interrupted, quiet)
 
 
 def test_against_is_a_version_or_any_key() -> None:
@@ -164,4 +168,4 @@ def test_what_could_not_decide_is_refused_before_anything_is_run(argv: list[str]
 def test_without_rules_every_metric_is_gated() -> None:
     runs = Runs({name: factor**2 for name, factor in SLOW.items()})
     every = Rounds(base=None, rules=(ALL_RULE,), despite=frozenset(), most=6)
-    assert "fail" == every.run(runs, str)[1].outcome
+    assert "fail" == every.run(runs, quiet)[1].outcome
