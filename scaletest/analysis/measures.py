@@ -40,7 +40,8 @@ SETTLE_S: Final = 1.0
 BLOCK_S: Final = 2.0
 """Shortest block of time: two samples of a process."""
 
-MOST_BLOCKS: Final = 30
+MOST_BLOCKS: Final = 20
+"""More would make saved baselines large and tell little: neighbours are alike."""
 
 OWN: Final = frozenset({"supervisor", "driver", "cli"})
 """Processes of scaletest itself: they are checked, not compared."""

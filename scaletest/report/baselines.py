@@ -46,7 +46,8 @@ class _Part(BaseModel):
 
 class _StoredMetric(_Part):
     value: _Value
-    blocks: list[_Value] = Field(default_factory=list)
+    blocks: str = ""
+    """Numbers with a blank between them: a line for each would be most of the file."""
 
 
 class _StoredRun(_Part):
@@ -119,7 +120,7 @@ def save_baseline(path: Path, runs: Sequence[RunMeasures], saved_at: str, *, rep
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, stored.model_dump(mode="json", exclude_defaults=False))
+        write_json(path, stored.model_dump(mode="json"))
     except OSError as error:
         raise BaselineError(path, f"cannot be written: {error.strerror}") from error
     return RunSet(path.stem, tuple(valid), is_baseline=True)
@@ -127,7 +128,7 @@ def save_baseline(path: Path, runs: Sequence[RunMeasures], saved_at: str, *, rep
 
 def _stored_run(run: RunMeasures) -> _StoredRun:
     metrics = {
-        name: _StoredMetric(value=_written(metric.value), blocks=[_written(value) for value in metric.blocks])
+        name: _StoredMetric(value=_written(metric.value), blocks=" ".join(f"{value:.6g}" for value in metric.blocks))
         for name, metric in run.metrics.items()
     }
     return _StoredRun(
@@ -165,13 +166,13 @@ def read_baseline(path: Path) -> Baseline:
         where = ".".join(str(part) for part in first["loc"])
         raise BaselineError(path, f"{where}: {first['msg']}") from None
     except ValueError as error:
-        raise BaselineError(path, str(error)) from None
+        raise BaselineError(path, f"a value that is no number: {error}") from None
     return Baseline(path.stem, path, stored.saved_at, RunSet(path.stem, runs, is_baseline=True))
 
 
 def _run(stored: _Stored, run: _StoredRun) -> RunMeasures:
     metrics = {
-        name: Metric(_read(name, metric.value), tuple(_read(name, value) for value in metric.blocks))
+        name: Metric(_read(name, metric.value), tuple(float(value) for value in metric.blocks.split()))
         for name, metric in run.metrics.items()
     }
     return RunMeasures(

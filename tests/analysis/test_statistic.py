@@ -119,3 +119,9 @@ def test_the_length_of_blocks_follows_the_autocorrelation() -> None:
     assert block_length(free) <= 6 <= block_length(bound) <= 10
     assert 1 == block_length([])
     assert 1 == block_length([1.0, 1.0])
+
+
+@given(st.floats(1e-6, 0.9), st.floats(1, 200))
+@settings(max_examples=60)
+def test_a_quantile_is_exceeded_with_its_chance(p: float, df: float) -> None:
+    assert t_two_sided_p(t_quantile(p, df), df) == pytest.approx(p, rel=1e-6)
