@@ -59,7 +59,7 @@ def _share(better: Better) -> MetricKind:
     return MetricKind("share", better, Scale.DIFFERENCE, 0.01, 0.005, 0.002)
 
 
-_TYPICAL: Final = _ratio("seconds", 0.10, 0.09)
+_TYPICAL: Final = _ratio("seconds", 0.10, 0.12)
 _TAIL: Final = _ratio("seconds", 0.15, 0.20)
 _DISK: Final = _ratio("seconds", 0.25, 0.30)
 _TIME: Final = MetricKind("seconds", "lower", Scale.DIFFERENCE, 5.0, 3.0, 0.5, least_share=0.10)
@@ -77,7 +77,7 @@ _KINDS: Final[dict[str, MetricKind]] = {
     "rate": _ratio("per_second", 0.05, 0.03, "higher"),
     "answer_bytes": _ratio("bytes", 0.05, 0.02),
     "memory": _ratio("bytes", 0.10, 0.06),
-    "cpu": _ratio("cores", 0.10, 0.09),
+    "cpu": _ratio("cores", 0.10, 0.12),
     "rejected": MetricKind("count", "lower", Scale.DIFFERENCE, 10.0, 10.0, 2.0, least_share=0.25),
     "db_size": _ratio("bytes", 0.10, 0.05),
     "capacity": _ratio("count", 0.05, 0.05, "higher"),
