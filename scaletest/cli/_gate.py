@@ -93,9 +93,13 @@ class Rounds:
             pair: tuple[SideName, ...] = ("base", "new") if number % 2 else ("new", "base")
             for side in pair if self.base is None else ("new",):
                 runs[side].append(run_one(side, number))
+            if number == 1 or number in looks(self.most):
+                compared, gate = self._look(runs, setting)
+            if number == 1 and gate.kept and compared.base.valid and compared.new.valid:
+                told("no number of runs can decide: the sides differ")
+                break
             if number not in looks(self.most):
                 continue
-            compared, gate = self._look(runs, setting)
             if number < self.most and (gate.outcome == "fail" or is_clear(gate)):
                 told(f"clear after {number} of at most {self.most} runs: {gate.outcome}")
                 break

@@ -92,6 +92,14 @@ def test_invalid_runs_leave_the_gate_undecided() -> None:
     assert ("undecided", ExitCode.INVALID) == (gate.outcome, gate.exit_code)
 
 
+def test_sides_that_differ_are_not_run_again_and_again() -> None:
+    runs, told = Runs(versions={"kubernetes": "1.36"}), list[str]()
+    _, gate, _ = rounds(8).run(runs, told.append)
+    assert "undecided" == gate.outcome
+    assert 2 == len(runs.done)
+    assert ["no number of runs can decide: the sides differ"] == told
+
+
 def test_an_interrupt_ends_the_gate() -> None:
     def interrupted(side: SideName, number: int) -> RunMeasures:
         msg = "interrupted"
