@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scaletest.cli._running import RESULTS, RunRequest, execute_once, reader_may_go, say
+from scaletest.cli._running import RESULTS, RunRequest, execute_once
+from scaletest.cli._streams import reader_may_go, say
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from scaletest.cli._plan_text import plan_text
+from scaletest.cli._streams import reader_may_go, say
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
@@ -36,7 +36,7 @@ from scaletest.runner.searchplan import SearchPlan, plan_search
 from scaletest.runner.session import RunOptions, RunResult, execute
 from scaletest.runner.versions import refuse_unknown_versions
 
-__all__ = ["RESULTS", "RunRequest", "execute_once", "reader_may_go", "run_profile", "say"]
+__all__ = ["RESULTS", "RunRequest", "execute_once", "run_profile"]
 
 RESULTS: Final = Path("results")
 
@@ -156,26 +156,3 @@ def _progress(request: RunRequest, loaded: LoadedProfile) -> AbstractAsyncContex
 
 def _silent(_record: Record) -> None:
     """Show no progress."""
-
-
-@contextmanager
-def reader_may_go() -> Iterator[None]:
-    """Print within this a report that nobody need read to its end (``| head``, a terminal that was closed).
-
-    The exit code stays the verdict's.
-    """
-    try:
-        yield
-        sys.stdout.flush()
-    except OSError as error:
-        if error.errno not in {errno.EPIPE, errno.EIO}:
-            raise
-        # What is left in the buffer would be written at the exit, and fail again.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-
-
-def say(text: str) -> None:
-    """Tell people something that is no part of the report."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201

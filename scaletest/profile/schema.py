@@ -35,6 +35,7 @@ from scaletest.profile.forms import (
     StepLabel,
     Version,
 )
+from scaletest.profile.gate import GateSpec
 from scaletest.profile.model import Model
 from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
 from scaletest.profile.search import SearchSpec, SearchStepSpec
@@ -49,6 +50,7 @@ __all__ = [
     "ControlPlaneSpec",
     "FleetSpec",
     "FlowSpec",
+    "GateSpec",
     "LimitSpec",
     "LocustfileSpec",
     "Model",
@@ -554,3 +556,4 @@ class Profile(Model):
     slo: dict[str, Condition] = Field(default_factory=dict, description="Thresholds drawn on the timeline, by name.")
     objectives: list[ObjectiveSpec] = Field(min_length=1, description="What decides the verdict.")
     observe: ObserveSpec = Field(default_factory=ObserveSpec, description="How often things are looked at.")
+    gate: GateSpec = Field(default_factory=GateSpec, description="How much worse than a baseline runs may become.")

@@ -156,3 +156,9 @@ def test_a_whole_profile_reads_back_from_its_plain_values() -> None:
     assert [] == issues
     assert profile is not None
     assert (profile, []) == validate(resolve(profile))
+
+
+@pytest.mark.parametrize("rule", ["p99", "p99:", ":10%", "p99:10%%", "p99:much"])
+def test_a_rule_of_the_gate_is_checked_when_the_profile_is_read(rule: str) -> None:
+    (problem,) = said(small(gate={"fail": [rule]}))
+    assert problem.startswith("gate.fail.0: ")
