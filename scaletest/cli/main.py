@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from scaletest import __version__
-from scaletest.cli import binaries, clean, cluster, doctor, profiles, report, run
+from scaletest.cli import binaries, clean, cluster, doctor, open_page, profiles, report, run, runs
 from scaletest.core.errors import ExitCode, ScaletestError, of_the_machine
 
 __all__ = ["app", "main"]
@@ -29,6 +29,8 @@ app = typer.Typer(
 
 app.command("run")(run.run)
 app.command("report")(report.report)
+app.command("open")(open_page.open_report)
+app.add_typer(runs.app, name="runs")
 app.command("doctor")(doctor.doctor)
 app.command("clean")(clean.clean)
 app.add_typer(profiles.app, name="profiles")

@@ -14,7 +14,7 @@ from typing import Final, TextIO
 
 from scaletest.report.comparison_document import ComparisonDocument
 from scaletest.report.document import Document
-from scaletest.report.markdown import COMMENT_LIMIT, render_markdown
+from scaletest.report.matrix_document import MatrixDocument
 
 __all__ = ["MOST_ANNOTATIONS", "SUMMARY_LIMIT", "annotations", "tell_github"]
 
@@ -22,40 +22,42 @@ SUMMARY_LIMIT: Final = 1 << 20
 MOST_ANNOTATIONS: Final = 10
 
 
-def tell_github(
-    documents: Sequence[Document],
-    environ: Mapping[str, str],
-    stream: TextIO,
-    comparison: ComparisonDocument | None = None,
-) -> None:
+def tell_github(summary: str, lines: Sequence[str], environ: Mapping[str, str], stream: TextIO) -> None:
     """Append a summary and print annotations, each where the variables ask for it; do nothing elsewhere.
 
-    A summary that cannot be written is said on ``stream`` and changes nothing else.
+    ``stream`` is to be one that carries no report. A summary that finds no place is said there, and changes nothing else.
     """
     path = environ.get("GITHUB_STEP_SUMMARY")
     if path:
-        try:
-            _append(Path(path), documents, comparison)
-        except OSError as error:
-            print(f"scaletest: {path}: no step summary: {error.strerror}", file=stream)
+        problem = _append(Path(path), summary)
+        if problem is not None:
+            print(f"scaletest: {path}: no step summary: {problem}", file=stream)
     if environ.get("GITHUB_ACTIONS") == "true":
-        for line in annotations(documents, comparison):
+        for line in lines:
             print(line, file=stream)
     stream.flush()
 
 
-def _append(path: Path, documents: Sequence[Document], comparison: ComparisonDocument | None) -> None:
-    with path.open("a", encoding="utf-8") as stream:
-        room = SUMMARY_LIMIT - stream.tell() - 2
-        # Less than this says nothing; and one more byte than the limit would lose what others wrote too.
-        if room > 1024:
-            stream.write(render_markdown(documents, comparison, limit=min(room, COMMENT_LIMIT)) + "\n")
+def _append(path: Path, summary: str) -> str | None:
+    """Append a summary; return why it could not be."""
+    try:
+        with path.open("a", encoding="utf-8") as stream:
+            # One byte more than the limit, and what others wrote would be lost too.
+            if stream.tell() + len(summary.encode()) + 1 > SUMMARY_LIMIT:
+                return "the steps before have filled it"
+            stream.write(summary + "\n")
+    except OSError as error:
+        return error.strerror
+    return None
 
 
-def annotations(documents: Sequence[Document], comparison: ComparisonDocument | None = None) -> list[str]:
-    """Return the workflow commands of runs: an error for each failed objective, gate and reason, a warning for each doubt."""
+def annotations(
+    documents: Sequence[Document], comparison: ComparisonDocument | None = None, matrix: MatrixDocument | None = None
+) -> list[str]:
+    """Return the workflow commands: an error for each failed objective, gate and reason, a warning for each doubt."""
     found = [item for document in documents for item in _of_run(document)]
     found += list(_of_comparison(comparison)) if comparison is not None else []
+    found += list(_of_matrix(matrix)) if matrix is not None else []
     lines: list[str] = []
     for level in ("error", "warning"):
         told = [(title, message) for of, title, message in found if of == level]
@@ -84,6 +86,17 @@ def _of_comparison(comparison: ComparisonDocument) -> Iterable[tuple[str, str, s
                 if check.outcome != "pass":
                     level = "error" if check.outcome == "fail" else "warning"
                     yield level, f"scaletest: {check.metric} ({check.rule})", check.said
+
+
+def _of_matrix(matrix: MatrixDocument) -> Iterator[tuple[str, str, str]]:
+    for variant in matrix.variants:
+        for run in variant.runs:
+            if run.reasons:
+                yield (
+                    "error",
+                    f"scaletest {matrix.matrix.profile}, {run.directory}: {run.outcome or run.status}",
+                    run.reasons[0],
+                )
 
 
 def _data(message: str) -> str:

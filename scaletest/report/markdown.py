@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from scaletest.core.units import format_bytes, format_count, format_duration
-from scaletest.report import glyphs
+from scaletest.core.units import format_bytes, format_duration
+from scaletest.report import drawing, glyphs
 from scaletest.report.comparison_document import ComparisonDocument
 from scaletest.report.document import Document, FlowReport, ProbeReport, SaturationReport
 from scaletest.report.markdown_comparison import comparison_parts
@@ -122,12 +122,12 @@ def _phases(document: Document) -> tuple[str, Iterable[str]]:
         (
             text(phase.name),
             glyphs.duration_text(phase.duration_s),
-            _rate(phase.requests_per_s),
+            drawing.rate(phase.requests_per_s),
             glyphs.share_text(phase.error_rate),
             glyphs.duration_text(phase.latency_p99_s),
-            _answer(phase.probe_p99_s, phase.probe_success_rate),
+            glyphs.answer_text(phase.probe_p99_s, phase.probe_success_rate),
             glyphs.bytes_text(phase.api_server_memory_bytes),
-            _cores(phase.api_server_cores),
+            drawing.cores(phase.api_server_cores),
         )
         for phase in document.phases
     ]
@@ -145,9 +145,9 @@ def _steps(document: Document) -> tuple[str, Iterable[str]]:
             step.outcome,
             f"{format_bytes(step.bytes_per_s or 0)}/s"
             if found.goodput == "bytes"
-            else f"{_rate(step.answers_per_s)}/s",
+            else f"{drawing.rate(step.answers_per_s)}/s",
             glyphs.duration_text(step.latency_p99_s),
-            _answer(step.operator_p99_s, step.operator_success_rate),
+            glyphs.answer_text(step.operator_p99_s, step.operator_success_rate),
             glyphs.bytes_text(step.api_server_memory_bytes),
         )
         for step in sorted(found.steps, key=lambda item: (item.value, item.step))
@@ -167,7 +167,7 @@ def _flow(flow: FlowReport) -> Iterator[tuple[str, ...]]:
             text(flow.flow),
             text(step.step),
             f"{step.requests:,}",
-            _rate(step.rate_per_s),
+            drawing.rate(step.rate_per_s),
             glyphs.share_text(step.failed / step.requests if step.requests else None),
             glyphs.duration_text(step.p50_s),
             glyphs.duration_text(step.p99_s),
@@ -187,8 +187,8 @@ def _probe(probe: ProbeReport) -> tuple[str, ...]:
         text(probe.identity),
         f"{probe.observations:,}",
         glyphs.share_text(probe.success_rate),
-        _answer(probe.p99_s, probe.success_rate),
-        _answer(probe.max_s, probe.success_rate),
+        glyphs.answer_text(probe.p99_s, probe.success_rate),
+        glyphs.answer_text(probe.max_s, probe.success_rate),
         format_duration(probe.longest_lockout_s) if probe.longest_lockout_s else glyphs.NOTHING,
     )
 
@@ -199,8 +199,8 @@ def _components(document: Document) -> tuple[str, Iterable[str]]:
             text(item.component),
             glyphs.bytes_text(item.memory_max_bytes),
             glyphs.bytes_text(item.memory_cap_bytes),
-            _cores(item.cpu_mean_cores),
-            _cores(item.cpu_quota_cores),
+            drawing.cores(item.cpu_mean_cores),
+            drawing.cores(item.cpu_quota_cores),
             f"{item.restarts} ({item.oom_kills} OOM)" if item.oom_kills else f"{item.restarts}",
         )
         for item in document.components
@@ -215,15 +215,3 @@ def _validity(document: Document) -> tuple[str, Iterable[str]]:
         for item in document.validity
     ]
     return "Validity", checks
-
-
-def _answer(seconds: float | None, success_rate: float | None) -> str:
-    return "no answer" if seconds is None and success_rate is not None else glyphs.duration_text(seconds)
-
-
-def _rate(value: float | None) -> str:
-    return glyphs.NOTHING if value is None else format_count(value)
-
-
-def _cores(value: float | None) -> str:
-    return glyphs.NOTHING if value is None else f"{value:.2f}"
