@@ -29,6 +29,10 @@ _MOST_EVENTS: Final = 200
 
 _CURVE_POINTS: Final = 80
 
+_DONE: Final = frozenset({"rollout", "rollback", "lever"})
+_MARKED: Final = _DONE | {"killed", "lease_lost", "ended", "rollback_done", "recovered"}
+"""Milestones that a line is drawn for; what lasts has bars of its own."""
+
 Json = dict[str, Any]
 
 
@@ -78,8 +82,8 @@ def _events(document: Document, span: Span) -> Iterator[list[Any]]:
     """Yield the moments that a line is drawn through all lanes for: what went wrong, what was done, and recovery."""
     if document.incident is not None:
         for line in document.incident.timeline:
-            if line.milestone is not None and span[0] <= line.t_s <= span[1]:
-                level = "lever" if line.milestone in {"lever", "rollback", "rollout"} else line.level
+            if line.milestone in _MARKED and span[0] <= line.t_s <= span[1]:
+                level = "lever" if line.milestone in _DONE else line.level
                 yield [number(line.t_s), level, line.text]
         return
     for told in document.story:

@@ -37,6 +37,8 @@ function fitAll(width) {
   }
 }
 
+const BINARY = Array.from({ length: 50 }, (_, power) => 2 ** power);
+
 function axes(unit, x, log = false) {
   const common = {
     stroke: () => color("muted"), font: "11px system-ui, sans-serif",
@@ -44,7 +46,7 @@ function axes(unit, x, log = false) {
   };
   const format = FORMATS[unit];
   const y = {
-    ...common, size: GUTTER, gap: 4, space: log ? 18 : 26,
+    ...common, ...(unit.startsWith("bytes") && !log ? { incrs: BINARY } : {}), size: GUTTER, gap: 4, space: log ? 18 : 26,
     values: (plot, splits) => splits.map((value) => (value === null ? "" : log && !isDecade(value) ? "" : format(value))),
   };
   return [{ ...common, size: 22, gap: 3, space: 56, ...x }, y];
@@ -79,8 +81,11 @@ function nearest(reach) {
   };
 }
 
-function legendValue(unit) {
-  return (plot, value) => (value == null ? "–" : FORMATS[unit](value));
+// The value at the cursor; without a cursor the most, which also is what a printed page has.
+function legendValue(unit, all = []) {
+  const known = all.filter((value) => value != null);
+  const most = known.length ? `≤ ${FORMATS[unit](known.reduce((one, other) => Math.max(one, other)))}` : "–";
+  return (plot, value) => (value != null ? FORMATS[unit](value) : plot.cursor.idx == null ? most : "–");
 }
 
 function crosses(plot, series, stroke) {

@@ -42,7 +42,7 @@ function addHeatmap(parent, map) {
   let [low, high, most, last] = [Infinity, 0, 1, null];
   for (const [slot, first, counts, quantiles] of map.columns) {
     // A silence of several columns breaks the lines.
-    if (last !== null && slot - last > 4) lines.forEach((line) => { line[last + 1] = null; });
+    if (last !== null && slot - last > 4) lines.forEach((line) => line.fill(null, last + 1, slot));
     last = slot;
     low = Math.min(low, first);
     high = Math.max(high, first + counts.length);
@@ -58,9 +58,9 @@ function addHeatmap(parent, map) {
     axes: axes("seconds", timeAxis, true),
     series: [
       { label: "time", value: (plot, value) => (value == null ? "–" : clock(value, 0.1)) },
-      ...data.quantiles.map((name) => ({
+      ...data.quantiles.map((name, index) => ({
         label: name, stroke: strokes[name], width: widths[name], dash: name === "max" ? [3, 3] : undefined,
-        value: legendValue("seconds"), points: { show: alone, size: 4 },
+        value: legendValue("seconds", lines[index]), points: { show: alone, size: 4 },
       })),
     ],
     hooks: timeHooks({ drawClear: [(plot) => drawCells(plot, map, most)] }),
@@ -77,13 +77,13 @@ function drawCells(plot, map, most) {
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
   for (const [slot, first, counts] of map.columns) {
-    const left = Math.floor(plot.valToPos(start + step * slot, "x", true));
-    const right = Math.ceil(plot.valToPos(start + step * (slot + 1), "x", true));
+    const left = Math.round(plot.valToPos(start + step * slot, "x", true));
+    const right = Math.round(plot.valToPos(start + step * (slot + 1), "x", true));
     if (right < bbox.left || left > bbox.left + bbox.width) continue;
     counts.forEach((number, index) => {
       if (!number) return;
-      const bottom = Math.ceil(plot.valToPos(rowBottom(first + index), "y", true));
-      const top = Math.floor(plot.valToPos(rowBottom(first + index + 1), "y", true));
+      const bottom = Math.round(plot.valToPos(rowBottom(first + index), "y", true));
+      const top = Math.round(plot.valToPos(rowBottom(first + index + 1), "y", true));
       ctx.fillStyle = faded(hot, 0.1 + 0.75 * (Math.log1p(number) / Math.log1p(most)));
       ctx.fillRect(left, top, right - left, bottom - top);
     });
@@ -92,6 +92,8 @@ function drawCells(plot, map, most) {
 }
 
 // Shares near 1 are spread out: each step to the right leaves a tenth of the answers.
+const SHARES = [0, 0.5, 0.9, 0.95].map((share) => -Math.log10(1 - share)).concat([2, 3, 4, 5, 6]);
+
 function addSpectrum(parent) {
   const colors = palette();
   const tables = data.heatmaps.map((map) => {
@@ -107,10 +109,10 @@ function addSpectrum(parent) {
   const options = (width) => ({
     width, height: 220, padding: [8, 12, 0, 0], cursor: { y: false, dataIdx: nearest(3), drag: { x: true, y: false } }, legend: { live: true, markers: { width: 3 } },
     scales: { x: { time: false }, y: { distr: 3, range: logRange } },
-    axes: axes("seconds", { values: (plot, splits) => splits.map((value) => (Number.isInteger(value) ? names(value) : "")) }, true),
+    axes: axes("seconds", { values: (plot, splits) => splits.map(names), splits: (plot, axis, low, high) => SHARES.filter((at) => at >= low && at <= high) }, true),
     series: [
       { label: "share of answers", value: (plot, value) => (value == null ? "–" : names(value)) },
-      ...data.heatmaps.map((map, index) => ({ label: map.name, stroke: colors[index % colors.length], width: 1.5, spanGaps: true, value: legendValue("seconds") })),
+      ...data.heatmaps.map((map, index) => ({ label: map.name, stroke: colors[index % colors.length], width: 1.5, spanGaps: true, value: legendValue("seconds", map.spectrum.map(([, value]) => value)) })),
     ],
   });
   addChart(parent, "Distribution over the run", "answers that took no longer", options, values);

@@ -50,8 +50,8 @@ const cursor = {
 
 function timeHooks(more = {}) {
   return {
-    drawClear: [shadePhases, ...(more.drawClear || [])],
-    draw: [...(more.draw || []), drawEvents],
+    drawClear: [shadePhases, drawEvents, ...(more.drawClear || [])],
+    draw: more.draw || [],
     setSelect: [(plot) => {
       const { left, width } = plot.select;
       if (width > 4) show(plot.posToVal(left, "x"), plot.posToVal(left + width, "x"));
@@ -82,7 +82,7 @@ function shadePhases(plot) {
 }
 
 function drawEvents(plot) {
-  for (const [t, level] of data.events) verticalLine(plot, t, color(level === "info" ? "muted" : level), [2, 3]);
+  for (const [t, level] of data.events) verticalLine(plot, t, faded(color(level === "info" ? "muted" : level), 0.7), [2, 3]);
 }
 
 function addTimed(parent, title, note, make, values) {
@@ -117,6 +117,7 @@ function drawRows(plot) {
   ctx.rect(0, bbox.top, bbox.left + bbox.width, bbox.height);
   ctx.clip();
   ctx.textBaseline = "top";
+  ctx.textAlign = "left";
   data.rows.forEach((row, index) => {
     const top = bbox.top + index * ROW * ratio;
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
@@ -148,7 +149,11 @@ function lineValues(line, slots) {
   const spread = (values) => {
     if (!line.i) return values;
     const whole = new Array(slots);
-    line.i.forEach((slot, index) => { whole[slot] = values[index]; });
+    line.i.forEach((slot, index) => {
+      whole[slot] = values[index];
+      // Only a run of nulls is a gap: what is undefined is drawn through.
+      if (values[index] === null) whole.fill(null, slot, line.i[index + 1]);
+    });
     return whole;
   };
   return { high: spread(line.v), low: line.l ? spread(line.l) : null };
@@ -168,7 +173,7 @@ function addLane(parent, lane) {
     const { high, low } = lineValues(line, slots);
     const stroke = colors[index % colors.length];
     series.push({
-      label: line.name, stroke, width: 1.3, value: legendValue(lane.unit),
+      label: line.name, stroke, width: 1.3, value: legendValue(lane.unit, high),
       ...(line.marks ? { paths: () => null, points: { show: false } } : { points: { show: alone, size: 4, fill: stroke } }),
     });
     values.push(clean(high));
