@@ -86,6 +86,7 @@ _SAID: Final = {
     "good": "good", "failed": "failed", "failed_after": "failed", "started": "started", "connected": "connected",
     "in_flight": "in flight", "ready": "Ready", "not_ready": "not Ready", "fsync_p99": "fsync", "commit_p99": "commit",
     "db_size": "size", "db_in_use": "in use", "available_memory": "available", "cpu_busy": "busy", "cpu_steal": "stolen",
+    "lag_p99": "p99",
 }  # fmt: skip
 _ALONE: Final = frozenset({"etcd", "host", "generator"})
 """Scopes with one subject, which need not be named in each line."""

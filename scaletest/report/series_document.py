@@ -57,7 +57,7 @@ def _flows(state: RunState) -> Iterator[Series]:
         if any(item.arrivals is not None for item in series.intervals):
             yield from arrivals(subject, series.intervals)
         for step in dict.fromkeys(step for interval in series.intervals for step in interval.steps):
-            did = [(item, item.steps[step]) for item in series.intervals if step in item.steps]
+            did = [(item, item.steps.get(step)) for item in series.intervals]
             yield from _step(f"{subject}.{step}", did)
 
 
@@ -83,19 +83,21 @@ def arrivals(subject: str, intervals: Iterable[FlowInterval]) -> Iterator[Series
     yield Series(subject, "start_lag_p99", "seconds", lags)
 
 
-def _step(subject: str, did: list[tuple[FlowInterval, StepDelta]]) -> Iterator[Series]:
+def _step(subject: str, did: list[tuple[FlowInterval, StepDelta | None]]) -> Iterator[Series]:
     good, failed, sent = [], [], []
     for item, delta in did:
-        answered = sum(count for outcome, count in delta.outcomes.items() if is_good(outcome))
+        # An interval names only the steps of which something ended in it.
+        outcomes = {} if delta is None else delta.outcomes
+        answered = sum(count for outcome, count in outcomes.items() if is_good(outcome))
         length_s = _length_s(item)
         good.append((item.end_s, answered / length_s))
-        failed.append((item.end_s, (sum(delta.outcomes.values()) - answered) / length_s))
-        sent.append((item.end_s, delta.bytes / length_s))
+        failed.append((item.end_s, (sum(outcomes.values()) - answered) / length_s))
+        sent.append((item.end_s, (0 if delta is None else delta.bytes) / length_s))
     yield Series(subject, "good", "per_second", good)
     yield Series(subject, "failed", "per_second", failed)
     yield Series(subject, "bytes", "bytes_per_second", sent)
-    yield from _latencies(subject, "", [(item.end_s, delta.latency_us) for item, delta in did])
-    yield from _latencies(subject, "event_", [(item.end_s, delta.event_us) for item, delta in did])
+    yield from _latencies(subject, "", [(item.end_s, delta.latency_us) for item, delta in did if delta])
+    yield from _latencies(subject, "event_", [(item.end_s, delta.event_us) for item, delta in did if delta])
 
 
 def _latencies(subject: str, prefix: str, parts: list[tuple[float, PackedHistogram | None]]) -> Iterator[Series]:

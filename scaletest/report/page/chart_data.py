@@ -98,9 +98,24 @@ def _lane(lane: Lane, grid: Grid) -> Json:
         "unit": lane.unit,
         "log": lane.log,
         "more": lane.left_out,
-        "lines": [drawn for line in lane.lines if (drawn := _line(line, grid)) is not None],
+        "lines": list(_lines(lane, grid)),
         "bounds": [[bound.name, bound.value] for bound in lane.bounds],
     }
+
+
+def _lines(lane: Lane, grid: Grid) -> Iterator[Json]:
+    """Yield the lines of a lane; marks have the colour of the line of the same subject."""
+    colors: dict[str, int] = {}
+    used = 0
+    for line in lane.lines:
+        drawn = _line(line, grid)
+        if drawn is None:
+            continue
+        shared = colors.get(line.series.subject) if line.marks else None
+        drawn["c"] = used if shared is None else shared
+        used += shared is None
+        colors.setdefault(line.series.subject, drawn["c"])
+        yield drawn
 
 
 def _line(line: Line, grid: Grid) -> Json | None:
@@ -166,12 +181,22 @@ def _saturation(found: SaturationReport) -> Json:
 def _fit(law: LawReport, found: SaturationReport) -> Iterator[Json]:
     loads = [step.value for step in found.steps]
     predicted = number(law.predicted)
-    if law.law == "agents":
-        if predicted is not None:
-            yield {"name": "agents law", "at": predicted, "points": []}
-    elif loads:
+    if not loads:
+        return
+    top = max(1.1 * max(loads), 2.0)
+    at = [1 + (top - 1) * index / _CURVE_POINTS for index in range(_CURVE_POINTS + 1)]
+    if law.law == "usl":
         usl = UslFit(law.inputs["lambda"], law.inputs["sigma"], law.inputs["kappa"], ())
-        top = max(1.1 * max(loads), 2.0)
-        at = [1 + (top - 1) * index / _CURVE_POINTS for index in range(_CURVE_POINTS + 1)]
         points = [[number(load), number(usl.throughput(load))] for load in at]
         yield {"name": "Universal Scalability Law", "at": predicted, "points": points}
+    else:
+        # The law is of bytes: against answers it has a limit, and no curve.
+        points = [[number(load), number(_delivered(law, load))] for load in at] if found.goodput == "bytes" else []
+        yield {"name": "agents law", "at": predicted, "points": points}
+
+
+def _delivered(law: LawReport, load: float) -> float:
+    """What so many agents ask for, as far as the servers can deliver it: min(N (B₀ + bN) / T, m C)."""
+    given = law.inputs
+    asked = load * (given["fixed_bytes"] + given["bytes_per_agent"] * load) / given["T_s"]
+    return min(asked, given["m"] * given["C_bytes_per_s"])

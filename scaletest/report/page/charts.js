@@ -1,6 +1,6 @@
 // What all charts have in common: size, axes, legends that a keyboard reaches, and hovering over what was measured only now and then.
 
-const GUTTER = 56;
+const GUTTER = 66;
 const charts = new Set();
 
 function element(name, attributes = {}, ...children) {

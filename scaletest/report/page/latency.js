@@ -60,7 +60,7 @@ function addHeatmap(parent, map) {
       { label: "time", value: (plot, value) => (value == null ? "–" : clock(value, 0.1)) },
       ...data.quantiles.map((name, index) => ({
         label: name, stroke: strokes[name], width: widths[name], dash: name === "max" ? [3, 3] : undefined,
-        value: legendValue("seconds", lines[index]), points: { show: alone, size: 4 },
+        value: legendValue("seconds", lines[index]), points: { show: true, filter: alone, size: 4 },
       })),
     ],
     hooks: timeHooks({ drawClear: [(plot) => drawCells(plot, map, most)] }),

@@ -165,22 +165,24 @@ function addLane(parent, lane) {
   const values = [times];
   const series = [{ label: "time", value: (plot, value) => (value == null ? "–" : clock(value, 0.1)) }];
   const bands = [];
+  const edges = [];
   const marked = [];
   const colors = palette();
   const bound = new Map(lane.bounds);
   const clean = (list) => (lane.log ? list.map((value) => (value != null && value <= 0 ? null : value)) : list);
-  lane.lines.forEach((line, index) => {
+  lane.lines.forEach((line) => {
     const { high, low } = lineValues(line, slots);
-    const stroke = colors[index % colors.length];
+    const stroke = colors[line.c % colors.length];
     series.push({
       label: line.name, stroke, width: 1.3, value: legendValue(lane.unit, high),
-      ...(line.marks ? { paths: () => null, points: { show: false } } : { points: { show: alone, size: 4, fill: stroke } }),
+      ...(line.marks ? { paths: () => null, points: { show: false } } : { points: { show: true, filter: alone, size: 4, fill: stroke } }),
     });
     values.push(clean(high));
     if (line.marks) marked.push([values.length - 1, stroke]);
     if (low) {
       series.push({ label: "", stroke, width: 0, points: { show: false } });
       values.push(clean(low));
+      edges.push(values.length - 1);
       bands.push({ series: [values.length - 2, values.length - 1], fill: faded(stroke, 0.25) });
     }
   });
@@ -195,19 +197,33 @@ function addLane(parent, lane) {
     axes: axes(lane.unit, timeAxis, lane.log),
     hooks: timeHooks({ draw: [
       (plot) => marked.forEach(([index, stroke]) => { if (plot.series[index].show) crosses(plot, index, stroke); }),
-      (plot) => lane.lines.forEach((line, index) => { if (bound.has(line.name)) drawBound(plot, bound.get(line.name), colors[index % colors.length]); }),
+      (plot) => lane.lines.forEach((line) => { if (bound.has(line.name)) drawBound(plot, bound.get(line.name), colors[line.c % colors.length]); }),
     ] }),
   });
   const note = lane.note + (lane.more ? `; ${lane.more} smaller ones are in the CSV alone` : "");
   const plot = addTimed(parent, lane.title, note, options, values);
   // The lower edge of a band is no line of its own.
-  plot.root.querySelectorAll(".u-legend .u-series").forEach((row, index) => { if (index && series[index].label === "") row.hidden = true; });
+  const rows = plot.root.querySelectorAll(".u-legend .u-series");
+  edges.forEach((index) => { rows[index].hidden = true; });
 }
 
-// A sample with no neighbour would draw no line at all.
+// The places of samples that have no neighbour, of which a line would show nothing.
 function alone(plot, index) {
-  const known = plot.data[index].filter((value) => value != null);
-  return known.length <= 2;
+  const values = plot.data[index];
+  const found = [];
+  let [last, candidate] = [null, null];
+  values.forEach((value, place) => {
+    if (value === undefined) return;
+    if (value === null) {
+      if (candidate !== null) found.push(candidate);
+      candidate = null;
+    } else {
+      candidate = last === null ? place : null;
+    }
+    last = value;
+  });
+  if (candidate !== null) found.push(candidate);
+  return found;
 }
 
 function drawBound(plot, value, stroke) {
