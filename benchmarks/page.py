@@ -39,11 +39,14 @@ def main() -> int:
         loaded = load_run(run)
         page.write_text(render_page(loaded, build(loaded)), encoding="utf-8")
         print(f"{run}: {page.stat().st_size / 1e3:.0f} KB")
-        asyncio.run(_check(CHROMIUM, page, options.pictures))
+        for name, picture in asyncio.run(_check(CHROMIUM, page.resolve().as_uri())):
+            if options.pictures is not None:
+                (options.pictures / f"page-{name}.png").write_bytes(picture)
     return 0
 
 
-async def _check(program: str, page: Path, pictures: Path | None) -> None:
+async def _check(program: str, page: str) -> list[tuple[str, bytes]]:
+    pictures = []
     async with browser(program) as tab:
         for width, dark in _LOOKS:
             began_s = time.perf_counter()
@@ -54,11 +57,11 @@ async def _check(program: str, page: Path, pictures: Path | None) -> None:
             await _interact(tab)
             name = f"{width}-{'dark' if dark else 'light'}"
             print(f"{name}: {len(titles)} charts, open after {opened_s:.2f} s")
-            if pictures is not None:
-                await tab.evaluate("scrollTo(0, 0)")
-                await tab.screenshot(pictures / f"page-{name}.png")
+            await tab.evaluate("scrollTo(0, 0)")
+            pictures.append((name, await tab.screenshot()))
         await check_quiet(tab, page)
         print("no request, no complaint")
+    return pictures
 
 
 async def _interact(tab: Tab) -> None:

@@ -79,14 +79,14 @@ class Tab:
             raise RuntimeError(str(answer["exceptionDetails"]))
         return answer["result"].get("value")
 
-    async def open(self, path: Path, *, width: int, height: int = 900, dark: bool = False, touch: bool = False) -> None:
+    async def open(self, url: str, *, width: int, height: int = 900, dark: bool = False, touch: bool = False) -> None:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         await self.send("Emulation.setEmulatedMedia", features=[scheme])
         await self.send(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch
         )
         self.loaded.clear()
-        await self.send("Page.navigate", url=path.resolve().as_uri())
+        await self.send("Page.navigate", url=url)
         await asyncio.wait_for(self.loaded.wait(), 60)
         await self.settle()
 
@@ -94,10 +94,10 @@ class Tab:
         """Wait until what was asked for is drawn."""
         await self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
-    async def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        """Write a picture of what is seen, or of the whole page."""
+    async def screenshot(self, *, whole: bool = True) -> bytes:
+        """Return a picture (PNG) of what is seen, or of the whole page."""
         data = await self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(data["data"]))
+        return base64.b64decode(data["data"])
 
     async def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         await self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
@@ -136,6 +136,8 @@ async def browser(program: str, switches: Iterable[str] = ()) -> AsyncIterator[T
                 with contextlib.suppress(asyncio.CancelledError):
                     await listening
         finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
             try:
                 await asyncio.wait_for(process.wait(), 10)
             except TimeoutError:
@@ -146,7 +148,7 @@ async def browser(program: str, switches: Iterable[str] = ()) -> AsyncIterator[T
 async def _port(path: Path) -> int:
     for _ in range(600):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            return int(path.read_text(encoding="ascii").splitlines()[0])
+            return int((await asyncio.to_thread(path.read_text, encoding="ascii")).splitlines()[0])
         await asyncio.sleep(0.05)
     msg = "Chromium did not start"
     raise RuntimeError(msg)
