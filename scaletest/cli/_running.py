@@ -26,7 +26,7 @@ from scaletest.core.journal import Record
 from scaletest.core.units import format_count
 from scaletest.observe.hostinfo import host_info
 from scaletest.profile.loading import LoadedProfile, load_profile
-from scaletest.report.github import annotations, tell_github
+from scaletest.report.github import annotation_lines, tell_github
 from scaletest.report.live import LiveView, can_show
 from scaletest.report.progress import ProgressWriter
 from scaletest.runner.local import LocalEngines, LocalOptions
@@ -101,7 +101,7 @@ def _tell_github(subject: Subject) -> None:
         return
     documents = [subject.document] if subject.document is not None else []
     tell_github(
-        render([subject], Format.MARKDOWN), annotations(documents, matrix=subject.matrix), os.environ, sys.stderr
+        render([subject], Format.MARKDOWN), annotation_lines(documents, matrix=subject.matrix), os.environ, sys.stderr
     )
 
 

@@ -16,7 +16,7 @@ from scaletest.report.comparison_document import ComparisonDocument
 from scaletest.report.document import Document
 from scaletest.report.matrix_document import MatrixDocument
 
-__all__ = ["MOST_ANNOTATIONS", "SUMMARY_LIMIT", "annotations", "tell_github"]
+__all__ = ["MOST_ANNOTATIONS", "SUMMARY_LIMIT", "annotation_lines", "tell_github"]
 
 SUMMARY_LIMIT: Final = 1 << 20
 MOST_ANNOTATIONS: Final = 10
@@ -51,7 +51,7 @@ def _append(path: Path, summary: str) -> str | None:
     return None
 
 
-def annotations(
+def annotation_lines(
     documents: Sequence[Document], comparison: ComparisonDocument | None = None, matrix: MatrixDocument | None = None
 ) -> list[str]:
     """Return the workflow commands: an error for each failed objective, gate and reason, a warning for each doubt."""

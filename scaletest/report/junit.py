@@ -83,11 +83,10 @@ def _objective(item: ObjectiveReport, outcome: str) -> Case:
 
 def _suite(root: ET.Element, cases: Sequence[Case], document: Document | None, name: str = "") -> ET.Element:
     suite = ET.SubElement(root, "testsuite", name=_clean(document.run.profile if document else name))
-    results = [case.result for case in cases]
     counts = {"failures": "failed", "errors": "error", "skipped": "skipped"}
     suite.set("tests", str(len(cases)))
     for attribute, result in counts.items():
-        suite.set(attribute, str(results.count(result)))
+        suite.set(attribute, str(sum(case.result == result for case in cases)))
     suite.set("time", f"{document.run.duration_s if document else 0:.3f}")
     if document is not None:
         suite.set("timestamp", document.run.started_at[:19])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.report import markdown_text as md
-from scaletest.report.github import MOST_ANNOTATIONS, SUMMARY_LIMIT, annotations, tell_github
+from scaletest.report.github import MOST_ANNOTATIONS, SUMMARY_LIMIT, annotation_lines, tell_github
 from scaletest.report.markdown import COMMENT_LIMIT, render_markdown
 from scaletest.report.markdown_matrix import render_matrix_markdown
 from scaletest.report.matrix_build import build_matrix
@@ -107,7 +107,7 @@ def test_a_matrix_is_a_table_of_its_variants(tmp_path: Path) -> None:
 def test_the_summary_is_appended_and_annotations_are_printed_where_the_variables_ask_for_them(tmp_path: Path) -> None:
     path, out = tmp_path / "summary.md", io.StringIO()
     path.write_text("of another command\n", encoding="utf-8")
-    lines = annotations([document(small_run())])
+    lines = annotation_lines([document(small_run())])
     tell_github("### told\n", lines, {"GITHUB_STEP_SUMMARY": str(path), "GITHUB_ACTIONS": "true"}, out)
 
     assert path.read_text(encoding="utf-8") == "of another command\n### told\n\n"
@@ -141,15 +141,17 @@ def test_a_summary_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 def test_annotations_keep_to_the_limit_of_a_step_and_to_one_line() -> None:
     objectives = [f"flow.agents.p99 < {index + 1}us" for index in range(40)]
-    lines = annotations([document(small_run(), run_info(profile={**run_info().profile, "objectives": objectives}))])
+    lines = annotation_lines(
+        [document(small_run(), run_info(profile={**run_info().profile, "objectives": objectives}))]
+    )
 
     assert len([line for line in lines if line.startswith("::error ")]) == MOST_ANNOTATIONS
     assert "31 more" in lines[MOST_ANNOTATIONS - 1]
     broken = document(
         [*small_run(finished=False), record("run.end", 50.0, status="error", reason="first\nsecond, 5 %")]
     )
-    assert all("\n" not in line for line in annotations([broken]))
+    assert all("\n" not in line for line in annotation_lines([broken]))
 
 
 def test_a_gate_that_failed_is_an_error_that_names_its_metric() -> None:
-    assert any("flow.agents.p99" in line for line in annotations([], comparison()) if line.startswith("::error"))
+    assert any("flow.agents.p99" in line for line in annotation_lines([], comparison()) if line.startswith("::error"))
