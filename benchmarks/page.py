@@ -20,9 +20,18 @@ from scaletest.report.rundir import load_run
 from tests.analysis.journals import write_run
 from tests.analysis.outages import outage, outage_info
 from tests.report.browser import CHROMIUM, Tab, browser
-from tests.report.page_checks import check_drawn, check_hover, check_keyboard, check_quiet, check_width, check_zoom
+from tests.report.page_checks import (
+    check_drawn,
+    check_hover,
+    check_keyboard,
+    check_print,
+    check_quiet,
+    check_width,
+    check_zoom,
+)
 
 _LOOKS = [(width, dark) for width in (1280, 390) for dark in (False, True)]
+_HEIGHT = 1440
 
 
 def main() -> int:
@@ -50,15 +59,17 @@ async def _check(program: str, page: str) -> list[tuple[str, bytes]]:
     async with browser(program) as tab:
         for width, dark in _LOOKS:
             began_s = time.perf_counter()
-            await tab.open(page, width=width, dark=dark, touch=width < 500)
+            await tab.open(page, width=width, height=_HEIGHT, dark=dark, touch=width < 500)
             opened_s = time.perf_counter() - began_s
             titles = await check_drawn(tab)
             await check_width(tab, width)
             await _interact(tab)
+            await check_print(tab)
             name = f"{width}-{'dark' if dark else 'light'}"
             print(f"{name}: {len(titles)} charts, open after {opened_s:.2f} s")
-            await tab.evaluate("scrollTo(0, 0)")
-            pictures.append((name, await tab.screenshot()))
+            await tab.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+            await tab.settle()
+            pictures.append((name, await tab.screenshot(whole=False)))
         await check_quiet(tab, page)
         print("no request, no complaint")
     return pictures

@@ -31,6 +31,9 @@ Array.from(document.querySelectorAll(".chart")).filter((item) => item.querySelec
 """
 
 
+_FOLDED = "document.querySelectorAll('details:not([open])').length"
+
+
 async def check_drawn(tab: Tab) -> list[str]:
     """Return the titles of all charts; each has been painted with more than its axes."""
     painted: list[tuple[str, int]] = await tab.evaluate(_PAINTED)
@@ -101,6 +104,20 @@ async def _shown(tab: Tab) -> str:
     """Return the time that the lanes show."""
     text: str = await tab.evaluate("document.documentElement.dataset.view || ''")
     return text
+
+
+async def check_print(tab: Tab) -> None:
+    """Printed, charts are no wider than the paper, nothing stays folded, and afterwards all is as before."""
+    folded = await tab.evaluate(_FOLDED)
+    await tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    widths: list[float] = await tab.evaluate(
+        "Array.from(document.querySelectorAll('.uplot'), (plot) => plot.getBoundingClientRect().width)"
+    )
+    assert widths
+    assert max(widths) <= 680
+    assert await tab.evaluate(_FOLDED) == 0
+    await tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert await tab.evaluate(_FOLDED) == folded
 
 
 async def check_quiet(tab: Tab, page: str) -> None:

@@ -14,7 +14,15 @@ from tests.analysis.outages import outage, outage_info
 from tests.analysis.searches import measured_search, search_info
 from tests.report.browser import CHROMIUM, browser
 from tests.report.built import loaded
-from tests.report.page_checks import check_drawn, check_hover, check_keyboard, check_quiet, check_width, check_zoom
+from tests.report.page_checks import (
+    check_drawn,
+    check_hover,
+    check_keyboard,
+    check_print,
+    check_quiet,
+    check_width,
+    check_zoom,
+)
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 
@@ -39,6 +47,7 @@ async def _look_at(pages: dict[str, str]) -> None:
         await check_zoom(tab, "Memory")
         await check_keyboard(tab)
         await check_hover(tab, "Memory")
+        await check_print(tab)
         await tab.open(pages["search"], width=390, dark=True, touch=True)
         assert "Goodput against agents" in await check_drawn(tab)
         await check_width(tab, 390)

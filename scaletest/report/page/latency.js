@@ -57,7 +57,7 @@ function addHeatmap(parent, map) {
     scales: { x: timeScale, y: { distr: 3, range: () => logRange(null, rowBottom(low), rowBottom(high)) } },
     axes: axes("seconds", timeAxis, true),
     series: [
-      { label: "time", value: (plot, value) => (value == null ? "–" : clock(value, 0.1)) },
+      { label: "time", value: (plot, value) => (value == null ? "" : clock(value, 0.1)) },
       ...data.quantiles.map((name, index) => ({
         label: name, stroke: strokes[name], width: widths[name], dash: name === "max" ? [3, 3] : undefined,
         value: legendValue("seconds", lines[index]), points: { show: true, filter: alone, size: 4 },

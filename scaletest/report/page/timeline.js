@@ -163,7 +163,7 @@ function addLane(parent, lane) {
   const [start, step, slots] = data.grid;
   const times = Array.from({ length: slots }, (_, index) => start + step * (index + 0.5));
   const values = [times];
-  const series = [{ label: "time", value: (plot, value) => (value == null ? "–" : clock(value, 0.1)) }];
+  const series = [{ label: "time", value: (plot, value) => (value == null ? "" : clock(value, 0.1)) }];
   const bands = [];
   const edges = [];
   const marked = [];
