@@ -231,7 +231,6 @@ def _runner(request: GateRequest, sides: Mapping[SideName, LoadedProfile], direc
             keep=False,
             binaries=request.binaries,
             dry_run=False,
-            as_json=False,
             quiet=request.quiet,
         )
         result = asyncio.run(execute_once(run, sides[side], binaries[side], run_dir))

@@ -7,13 +7,13 @@ Files are replaced whole, so that a reader never meets half of one that this mod
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
 from scaletest.core.errors import RunDirectoryError
+from scaletest.core.wholefile import write_whole
 
 __all__ = [
     "LOGS_DIR",
@@ -63,16 +63,7 @@ class RunInfo:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file whole: readers see the old file or the new one. Raises OSError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as stream:
-            json.dump(value, stream, indent=2, ensure_ascii=False)
-            stream.write("\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_run_info(directory: Path, info: RunInfo) -> None:

@@ -151,16 +151,11 @@ def _phase_cells(phase: PhaseReport, width: int) -> Iterator[str]:
     yield drawing.rate(phase.requests_per_s)
     yield glyphs.share_text(phase.error_rate)
     yield glyphs.duration_text(phase.latency_p99_s)
-    yield _answer(phase.probe_p99_s, phase.probe_success_rate)
+    yield glyphs.answer_text(phase.probe_p99_s, phase.probe_success_rate)
     if width >= WIDE:
         yield glyphs.share_text(phase.probe_success_rate)
     yield glyphs.bytes_text(phase.api_server_memory_bytes)
     yield drawing.cores(phase.api_server_cores)
-
-
-def _answer(seconds: float | None, success_rate: float | None) -> str:
-    """Format a probe's latency: what is null although something was asked got no answer."""
-    return "no answer" if seconds is None and success_rate is not None else glyphs.duration_text(seconds)
 
 
 def _timeline(document: Document, width: int) -> Iterator[Drawn]:
@@ -319,7 +314,7 @@ def _probes(document: Document, width: int) -> Iterator[Drawn]:
             yield drawing.line(f"{probe.probe} as {probe.identity} failed: {by_outcome}", "yellow")
         if len(probe.servers) > 1:
             each = ", ".join(
-                f"{item.server} {glyphs.share_text(item.success_rate)} good, p99 {_answer(item.p99_s, item.success_rate)}"
+                f"{item.server} {glyphs.share_text(item.success_rate)} good, p99 {glyphs.answer_text(item.p99_s, item.success_rate)}"
                 for item in probe.servers
             )
             yield drawing.line(f"{probe.probe} as {probe.identity}, each server: {each}", "dim")
@@ -335,9 +330,9 @@ def _probe_cells(probe: ProbeReport, width: int) -> Iterator[str | Text]:
     yield drawing.count(probe.observations)
     yield glyphs.share_text(probe.success_rate)
     if width >= WIDE:
-        yield _answer(probe.p50_s, probe.success_rate)
-    yield _answer(probe.p99_s, probe.success_rate)
-    yield _answer(probe.max_s, probe.success_rate)
+        yield glyphs.answer_text(probe.p50_s, probe.success_rate)
+    yield glyphs.answer_text(probe.p99_s, probe.success_rate)
+    yield glyphs.answer_text(probe.max_s, probe.success_rate)
     locked = probe.longest_lockout_s
     yield Text(format_duration(locked), "red") if locked else glyphs.NOTHING
 
