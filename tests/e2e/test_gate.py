@@ -12,7 +12,7 @@ from tests.e2e.runs import Place
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 SHORT = (
-    "--set", "nodes=5", "--set", "phases.baseline.for=1s", "--set", "phases.steady.for=5s", "--set", "phases.after.for=1s",
+    "--set", "nodes=5", "--set", "phases.baseline.for=1s", "--set", "phases.steady.for=2s", "--set", "phases.after.for=1s",
 )  # fmt: skip
 RULE = "services.answer_bytes:10%"
 
