@@ -24,12 +24,12 @@ no objective.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from scaletest.analysis.components import ComponentSeries
-from scaletest.analysis.flows import ArrivalTotals, FlowSeries, StepTotals
+from scaletest.analysis.flows import ArrivalTotals, FlowSeries, FlowTotals, StepTotals
 from scaletest.analysis.lockouts import (
     Observation,
     clip,
@@ -67,7 +67,13 @@ DRIVER: Final = "driver"
 """Name of the load driver's process tree among the processes sampled."""
 
 _QUANTILES: Final = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
-_EVENT_QUANTILES: Final = {"event_p50": 0.50, "event_p99": 0.99}
+_EVENT_QUANTILES: Final = {"event_p50": 0.50, "event_p99": 0.99, "event_max": 1.0}
+_OF_STANDING: Final[Mapping[str, Callable[[StepTotals], int]]] = {
+    "events": lambda step: step.events,
+    "reconnects": lambda step: step.reconnects,
+    "ended_early": lambda step: step.early_us.count,
+}
+"""Counts that are 0, and not unknown, where nothing happened: a watch may stand for hours."""
 _SERVICE_QUANTILES: Final = {f"service_{name}": _QUANTILES[name] for name in ("p50", "p95", "p99")}
 
 
@@ -135,7 +141,13 @@ def _flow(state: RunState, subject: Subject, span: Span | None) -> Measured:
     totals = series.totals(span)
     if subject.measure in {"start_lag_p99", "dropped", "achieved"}:
         return _arrivals(totals.arrivals, subject)
+    return _of_steps(totals, subject)
+
+
+def _of_steps(totals: FlowTotals, subject: Subject) -> Measured:
     step = totals.step(subject.step)
+    if (count := _OF_STANDING.get(subject.measure)) is not None and totals.covered_s > 0:
+        return Measured(float(count(step)) if step is not None else 0.0, 1)
     if step is None:
         if subject.step and totals.steps:
             return _never(f"no step {subject.step} in flow {subject.name}; {_known(list(totals.steps))}")

@@ -132,6 +132,8 @@ class RunState:
     phases: list[PhaseSpan] = field(default_factory=list)
     flows: dict[str, FlowSeries] = field(default_factory=dict)
     flow_starts_s: dict[str, float] = field(default_factory=dict)
+    flow_units: dict[str, str] = field(default_factory=dict)
+    """What a flow consists of: agents, watches, connections, users."""
     flow_stops_s: dict[str, float] = field(default_factory=dict)
     flow_samples: list[FlowSample] = field(default_factory=list)
     probes: dict[str, dict[tuple[str, str], list[Observation]]] = field(default_factory=dict)
@@ -234,6 +236,7 @@ def _phase_end(state: RunState, record: Record) -> None:
 def _flow_start(state: RunState, record: Record) -> None:
     state.flow_starts_s.setdefault(str(record["flow"]), float(record["t"]))
     state.flow_stops_s.pop(str(record["flow"]), None)
+    state.flow_units[str(record["flow"])] = str(record.get("unit") or "agents")
 
 
 def _flow_stop(state: RunState, record: Record) -> None:

@@ -269,14 +269,15 @@ def _rollouts(state: RunState, profile: Mapping[str, Any], until_s: float) -> It
         start_s = state.flow_starts_s.get(name)
         if rate_per_s is None or start_s is None:
             continue
+        unit = state.flow_units.get(name, "agents")
         behind_s, at = _furthest_behind(
             [item for item in series.intervals if item.end_s <= until_s], start_s, rate_per_s
         )
         if at is None:
-            yield Check(f"rollout of {name}", Grade.GOOD, f"{rate_per_s:g} agents/s, as asked")
+            yield Check(f"rollout of {name}", Grade.GOOD, f"{rate_per_s:g} {unit}/s, as asked")
             continue
-        said = f"{at.started:,} of {at.target:,} agents at {at.end_s:.1f} s, {format_duration(behind_s)} late"
-        remedy = f"The driver cannot start {rate_per_s:g} agents/s: ask for a slower rollout."
+        said = f"{at.started:,} of {at.target:,} {unit} at {at.end_s:.1f} s, {format_duration(behind_s)} late"
+        remedy = f"The driver cannot start {rate_per_s:g} {unit}/s: ask for a slower rollout."
         yield _graded(f"rollout of {name}", bad=True, said=said, remedy=remedy)
 
 
@@ -353,8 +354,9 @@ def _has_objective(profile: Mapping[str, Any], subject: str) -> bool:
 
 def _rollout_per_s(profile: Mapping[str, Any], flow: str) -> float | None:
     try:
-        rollout = profile["flows"][flow]["agents"]["rollout"]
+        spec = profile["flows"][flow]
+        rollout = (spec.get("agents") or spec["watchers"])["rollout"]
         rate_per_s = parse_rate_per_s(rollout) if isinstance(rollout, str) else float(rollout)
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
     return rate_per_s if rate_per_s > 0 else None

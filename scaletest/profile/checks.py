@@ -134,19 +134,20 @@ def _nodes_at(profile: Profile, until: int) -> int:
     return sum(pool_sizes(profile, until).values())
 
 
-def _agents_have_nodes(profile: Profile) -> Iterator[Issue]:
+def _clients_have_nodes(profile: Profile) -> Iterator[Issue]:
     for index, phase in enumerate(profile.phases):
         for name in phase.start:
             flow = profile.flows.get(name)
-            if flow is None or flow.agents is None or _nodes_at(profile, index) > 0:
+            if flow is None or flow.placed is None or _nodes_at(profile, index) > 0:
                 continue
             path: Path = ("flows", name)
-            if flow.agents.per_node is not None:
-                yield Issue((*path, "agents", "perNode"), "the fleet has no nodes when this flow starts")
+            if flow.placed.per_node is not None:
+                kind = "agents" if flow.agents is not None else "watchers"
+                yield Issue((*path, kind, "perNode"), "the fleet has no nodes when this flow starts")
             elif flow.identity == "node":
-                yield Issue((*path, "identity"), "each agent is its node, and the fleet has no nodes")
+                yield Issue((*path, "identity"), "each client is its node, and the fleet has no nodes")
             elif (step := _step_about_node(flow)) is not None:
-                yield Issue((*path, "steps", step), "{node} is an agent's node, and the fleet has no nodes")
+                yield Issue((*path, "steps", step), "{node} is a client's node, and the fleet has no nodes")
 
 
 def _step_about_node(flow: FlowSpec) -> int | None:
@@ -158,9 +159,9 @@ def _step_about_node(flow: FlowSpec) -> int | None:
     return None
 
 
-def _only_agents_are_nodes(profile: Profile) -> Iterator[Issue]:
+def _only_clients_on_nodes_are_nodes(profile: Profile) -> Iterator[Issue]:
     for name, flow in profile.flows.items():
-        if flow.agents is None and flow.identity == "node":
+        if flow.placed is None and flow.identity == "node":
             what = "users of a locustfile" if flow.locustfile is not None else "arrivals"
             yield Issue(("flows", name, "identity"), f"{what} are no nodes")
 
@@ -294,8 +295,8 @@ _CHECKS: Final[tuple[Callable[[Profile], Iterator[Issue]], ...]] = (
     _flows_are_started,
     _pools_hold,
     _actions_fit,
-    _agents_have_nodes,
-    _only_agents_are_nodes,
+    _clients_have_nodes,
+    _only_clients_on_nodes_are_nodes,
     _subjects_exist,
     _conditions_can_come,
     _delays_are_within,

@@ -44,7 +44,10 @@ def build(run: LoadedRun) -> doc.Document:
         incident=None if state.search is not None else tell_incident(state, analyse(state, run.info.profile)),
         saturation=tell_saturation(saturation.analyse(state, run.info.profile)),
         timeline=timeline(state),
-        flows=[_flow(name, series, run.info.profile) for name, series in state.flows.items()],
+        flows=[
+            _flow(name, series, state.flow_units.get(name, "agents"), run.info.profile)
+            for name, series in state.flows.items()
+        ],
         failures=[doc.Failure(**_fields(sample)) for sample in state.flow_samples],
         probes=_probes(state),
         nodes=_nodes(state),
@@ -152,7 +155,7 @@ def _seconds(latency_us: Histogram, q: float) -> float | None:
     return latency_us.quantile(q) / 1e6 if latency_us.count else None
 
 
-def _flow(name: str, series: FlowSeries, profile: Mapping[str, Any]) -> doc.FlowReport:
+def _flow(name: str, series: FlowSeries, unit: str, profile: Mapping[str, Any]) -> doc.FlowReport:
     totals = series.totals(EVER)
     flows = profile.get("flows")
     spec = flows.get(name) if isinstance(flows, Mapping) else None
@@ -160,6 +163,7 @@ def _flow(name: str, series: FlowSeries, profile: Mapping[str, Any]) -> doc.Flow
     return doc.FlowReport(
         flow=name,
         identity=str(spec.get("identity", "admin")) if isinstance(spec, Mapping) else None,
+        unit=unit,
         target=max(item.target for item in series.intervals),
         started=max(item.started for item in series.intervals),
         connected=max(item.connected for item in series.intervals),
@@ -210,6 +214,10 @@ def _step(title: str, step: StepTotals, active_s: float) -> doc.StepReport:
         service_p99_s=_seconds(step.service_us, 0.99),
         event_p50_s=_seconds(step.event_us, 0.50),
         event_p99_s=_seconds(step.event_us, 0.99),
+        event_max_s=_seconds(step.event_us, 1.0),
+        reconnects=step.reconnects,
+        ended_early=step.early_us.count,
+        ended_early_p50_s=_seconds(step.early_us, 0.50),
     )
 
 

@@ -221,6 +221,12 @@ class StepReport(Part):
     service_p99_s: Number
     event_p50_s: Number = Field(description="Of a watch: from the write of an object by arrivals until its event came.")
     event_p99_s: Number
+    event_max_s: Number
+    reconnects: int = Field(
+        description="Watches opened again, and kept connections that the server had closed and that were replaced silently."
+    )
+    ended_early: int = Field(description="Times that a watch ended before the time that it had asked for.")
+    ended_early_p50_s: Number = Field(description="How long those watches stood (median).")
 
 
 class ArrivalsReport(Part):
@@ -239,13 +245,16 @@ class ArrivalsReport(Part):
 
 
 class FlowReport(Part):
-    """A flow over the run. The target of arrivals is a number of connections."""
+    """A flow over the run."""
 
     flow: str
     identity: str | None
+    unit: str = Field(
+        description="What `target`, `started` and `connected` count: agents, watches, connections, users."
+    )
     target: int
-    started: int = Field(description="Most agents started.")
-    connected: int = Field(description="Most agents connected at once.")
+    started: int = Field(description="Most started at one time.")
+    connected: int = Field(description="Most connected (watches: open) at one time.")
     active_s: float = Field(description="Time that the flow ran; rates are per second of it.")
     connections: int = Field(description="Connections made.")
     connect_p99_s: Number = Field(description="TCP and TLS.")

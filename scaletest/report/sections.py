@@ -25,6 +25,9 @@ WIDE: Final = 100
 STORY_LINES: Final = 60
 """A longer story loses its middle: the beginning and the end tell most."""
 
+KEEPS_CLOSING: Final = 2.0
+"""Times that each watch on average ended early, from which on the server is said to keep closing them."""
+
 _STYLES: Final = {"pass": "bold green", "fail": "bold red", "invalid": "bold yellow", "incomplete": "bold yellow"}
 _LEVEL_STYLES: Final = {"info": "", "good": "green", "warning": "yellow", "bad": "red"}
 _MARKS: Final = {"good": glyphs.GOOD, "warning": "!", "bad": glyphs.BAD}
@@ -195,7 +198,8 @@ def _flows(document: Document, width: int) -> Iterator[Drawn]:
         if flow.arrivals is not None:
             yield from _arrivals(flow, flow.arrivals, identity)
         else:
-            agents = f"{flow.started:,} of {flow.target:,} agents started, {flow.connected:,} connected"
+            connected = "open" if flow.unit == "watches" else "connected"
+            agents = f"{flow.started:,} of {flow.target:,} {flow.unit} started, {flow.connected:,} {connected}"
             yield drawing.line(f"{flow.flow}{identity}: {agents}, {format_duration(flow.active_s)}")
         if flow.connections:
             yield drawing.line(
@@ -206,12 +210,24 @@ def _flows(document: Document, width: int) -> Iterator[Drawn]:
             yield drawing.line(f"{flow.exceptions:,} exceptions in the locustfile", "yellow")
         yield _steps(flow, width)
         for step in flow.steps:
-            if step.event_p99_s is not None:
-                p50, p99 = glyphs.duration_text(step.event_p50_s), glyphs.duration_text(step.event_p99_s)
-                yield drawing.line(f"{step.step}: events {p50} after the write, p99 {p99}", "dim")
-            if step.failed:
-                yield drawing.line(_failed(step), "yellow")
+            yield from _beside(flow, step)
     yield from _samples(document)
+
+
+def _beside(flow: FlowReport, step: StepReport) -> Iterator[Drawn]:
+    """Say what of a step has no place in its row."""
+    if step.event_p99_s is not None:
+        p50, p99 = glyphs.duration_text(step.event_p50_s), glyphs.duration_text(step.event_p99_s)
+        longest = glyphs.duration_text(step.event_max_s)
+        yield drawing.line(
+            f"{step.step}: {step.events:,} events, {p50} after the write, p99 {p99}, max {longest}", "dim"
+        )
+    if step.reconnects:
+        yield drawing.line(f"{step.step}: {step.reconnects:,} reconnects", "dim")
+    if step.ended_early:
+        yield drawing.line(_ended_early(flow, step), "yellow")
+    if step.failed:
+        yield drawing.line(_failed(step), "yellow")
 
 
 def _arrivals(flow: FlowReport, arrivals: ArrivalsReport, identity: str) -> Iterator[Drawn]:
@@ -264,6 +280,15 @@ def _failed(step: StepReport) -> str:
         f"{drawing.count(count)} {outcome}" for outcome, count in step.outcomes.items() if not outcome.startswith("2")
     )
     return f"{step.step} failed: {by_outcome}; after {glyphs.duration_text(step.failed_p50_s)} (median)"
+
+
+def _ended_early(flow: FlowReport, step: StepReport) -> str:
+    """Say how often watches ended before their time; that the server keeps closing them, where it was each of them twice or more."""
+    after = f"half of them within {glyphs.duration_text(step.ended_early_p50_s)}"
+    times = step.ended_early / max(1, flow.started)
+    if times >= KEEPS_CLOSING:
+        return f"{step.step}: the server keeps closing watches: {step.ended_early:,} ended before their time, {times:.1f} for each, {after}"
+    return f"{step.step}: {step.ended_early:,} watches ended before their time, {after}"
 
 
 def _samples(document: Document) -> Iterator[Drawn]:

@@ -116,9 +116,9 @@ class Acting:
         scene = self._scene
         if spec.arrivals is not None and spec.arrivals.rate_per_s is not None:
             await scene.driver.set_rate(SetRate(flow, spec.arrivals.rate_per_s))
-        elif spec.agents is not None:
+        elif spec.placed is not None:
             scene.targets[flow] = spec.target(len(scene.nodes()))
-            await scene.driver.set_target(SetTarget(flow, scene.targets[flow], spec.agents.rollout_per_s))
+            await scene.driver.set_target(SetTarget(flow, scene.targets[flow], spec.placed.rollout_per_s))
 
     def _acts(self) -> Mapping[str, Callable[..., Awaitable[str]]]:
         supervisor = self._scene.cluster.supervisor
@@ -243,11 +243,11 @@ class Acting:
         stopped = connections = requests = 0
         scene.ended.update(gone)
         for flow, target in list(scene.targets.items()):
-            agents = scene.profile.flows[flow].agents
-            if agents is None or agents.per_node is None:
+            placed = scene.profile.flows[flow].placed
+            if placed is None or placed.per_node is None:
                 continue
             # A rollback may have stopped agents on nodes that go now: those go once.
-            scene.targets[flow] = min(target + len(grown) * agents.per_node, len(scene.nodes()) * agents.per_node)
+            scene.targets[flow] = min(target + len(grown) * placed.per_node, len(scene.nodes()) * placed.per_node)
             credentials = await scene.node_credentials(flow, grown)
             ended = await scene.driver.set_target(
                 SetTarget(flow, scene.targets[flow], nodes=tuple(grown), node_credentials=credentials, gone=tuple(gone))

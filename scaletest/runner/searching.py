@@ -21,7 +21,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from scaletest.analysis.evaluate import ObjectiveResult, good_spell_of, measure
 from scaletest.analysis.flows import is_good
@@ -42,6 +42,9 @@ from scaletest.profile.stepping import StepChange, load_flows, step_change
 from scaletest.runner.searchplan import SearchPlan
 
 __all__ = ["Loads", "Pace", "Searcher"]
+
+SLOWEST_OPENING_PER_S: Final = 100.0
+"""Watches without a rate open at 600 a second on two cores (``benchmarks/watches.py``), and slower where the API server is near its limit."""
 
 
 class Loads(Protocol):
@@ -239,15 +242,16 @@ class Searcher:
         missing, due_s = [], 0.0
         for name in self._flows:
             spec = self._current.flows[name]
-            if spec.agents is None:
+            if spec.placed is None:
                 continue
             target = spec.target(self._current.fleet.node_count)
             series = self._loads.state().flows.get(name)
             latest = series.latest((since_s, math.inf)) if series is not None else None
             started = latest.started if latest is not None and latest.target == target else 0
             if started < target:
-                missing.append(f"{format_count(started)} of {format_count(target)} agents of {name} started")
-                due_s = max(due_s, 1.5 * target / spec.agents.rollout_per_s + self._pace.start_slack_s)
+                missing.append(f"{format_count(started)} of {format_count(target)} {spec.unit} of {name} started")
+                rate_per_s = spec.placed.rollout_per_s or SLOWEST_OPENING_PER_S
+                due_s = max(due_s, 1.5 * target / rate_per_s + self._pace.start_slack_s)
         return missing, due_s
 
     async def _settle(self, profile: Profile, loaded_s: float, at_most_s: float) -> Settling:
