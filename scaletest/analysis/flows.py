@@ -17,7 +17,16 @@ from typing import Any, Final
 from scaletest.analysis.series import EVER, Span, contains
 from scaletest.core.histogram import Histogram
 
-__all__ = ["ArrivalTotals", "ArrivalsDelta", "FlowInterval", "FlowSeries", "FlowTotals", "StepTotals", "is_good"]
+__all__ = [
+    "ArrivalTotals",
+    "ArrivalsDelta",
+    "FlowInterval",
+    "FlowSeries",
+    "FlowTotals",
+    "PackedHistogram",
+    "StepTotals",
+    "is_good",
+]
 
 _KEPT_SPANS: Final = 32
 """Spans whose totals are kept: the run, its phases, and a few more."""

@@ -421,6 +421,9 @@ class SearchStepReport(Part):
     nodes: int
     answers_per_s: Number = Field(description="2xx answers to the flows that make the load.")
     bytes_per_s: Number
+    events_per_s: Number = Field(
+        description="Events that came to standing watches; latencies are then those of events."
+    )
     latency_p50_s: Number
     latency_p99_s: Number
     error_rate: Number
@@ -457,7 +460,7 @@ class SaturationReport(Part):
     width: Number = Field(description="Width of the interval between the two, as a share of its smaller end.")
     confirmed: bool = Field(description="Whether both ends of the interval were tried twice.")
     contradictions: int
-    goodput: Literal["answers", "bytes"] = Field(description="What goodput is compared by.")
+    goodput: Literal["answers", "bytes", "events"] = Field(description="What goodput is compared by.")
     steps: list[SearchStepReport]
     limit_said: str | None
     limits: list[LimitReport] = Field(

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from scaletest.analysis.evaluate import ObjectiveResult, good_spell_of, measure
-from scaletest.analysis.flows import is_good
+from scaletest.analysis.flows import FlowInterval, PackedHistogram, is_good
 from scaletest.analysis.search import Ask, Outcome, Reason, Trial, conclude, plan_next
 from scaletest.analysis.searchlog import StepKind
 from scaletest.analysis.series import Span, contains
@@ -268,21 +268,23 @@ class Searcher:
             await asyncio.sleep(self._pace.look_s)
 
     def _series(self) -> dict[str, Series]:
-        """Return latency and throughput of the load's flows, by interval; where there is no flow, latency of the probes."""
+        """Return latency and throughput of the load's flows and of events, by interval; where there is no flow, latency of the probes."""
         state, found = self._loads.state(), {}
-        for name in self._flows:
+        watching = [name for name, flow in self._current.flows.items() if flow.watchers is not None]
+        for name in dict.fromkeys([*self._flows, *watching]):
             intervals = state.flows[name].intervals if name in state.flows else []
-            latency, answers = [], []
+            if name in watching:
+                # A watch that stands has no answers: what comes are events, and those that are not timed have no latency.
+                found[f"events of {name}"] = Series(_means(intervals, "event_us"), Direction.UP)
+                continue
+            answers = []
             for item in intervals:
-                steps = item.steps.values()
-                histograms = [step.latency_us for step in steps if step.latency_us is not None]
-                count = sum(sum(histogram.counts) for histogram in histograms)
-                mean_us = sum(histogram.total for histogram in histograms) / count if count else math.nan
-                good = sum(n for step in steps for outcome, n in step.outcomes.items() if is_good(outcome))
+                good = sum(
+                    n for step in item.steps.values() for outcome, n in step.outcomes.items() if is_good(outcome)
+                )
                 seconds = item.end_s - item.start_s
-                latency.append((item.middle_s, mean_us / 1e6))
                 answers.append((item.middle_s, good / seconds if seconds > 0 else math.nan))
-            found[f"latency of {name}"] = Series(latency, Direction.UP)
+            found[f"latency of {name}"] = Series(_means(intervals, "latency_us"), Direction.UP)
             found[f"answers of {name}"] = Series(answers, Direction.DOWN)
         if not found:
             for name in self._operator_probes():
@@ -383,3 +385,16 @@ class Searcher:
 
     def _now_s(self) -> float:
         return time.monotonic() - self._journal.clock_origin_s
+
+
+def _means(intervals: Sequence[FlowInterval], key: str) -> list[tuple[float, float]]:
+    """Return the mean of a histogram of all steps by interval, in seconds; NaN where nothing was measured."""
+    means = []
+    for item in intervals:
+        histograms: list[PackedHistogram] = [
+            found for step in item.steps.values() if (found := getattr(step, key)) is not None
+        ]
+        count = sum(sum(histogram.counts) for histogram in histograms)
+        mean_us = sum(histogram.total for histogram in histograms) / count if count else math.nan
+        means.append((item.middle_s, mean_us / 1e6))
+    return means
