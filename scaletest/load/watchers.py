@@ -17,7 +17,7 @@ from scaletest.load.watching import Watch
 
 __all__ = ["WatchersFlow"]
 
-OPENED_AT_ONCE = 32
+OPENED_AT_ONCE = 16
 """Watches that are being opened at one time, when there is no rate: two cores are busy with it, and none of them waits longer for its turn."""
 
 

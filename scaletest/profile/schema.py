@@ -316,7 +316,7 @@ class WatchersSpec(PlacedSpec):
     rollout_per_s: PositiveRatePerS | None = Field(
         None,
         alias="rollout",
-        description="Watches begun per second, evenly spaced; none: as fast as they open, 32 at a time.",
+        description="Watches begun per second, evenly spaced; none: as fast as they open, 16 at a time.",
     )
 
 

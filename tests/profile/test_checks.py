@@ -117,8 +117,8 @@ def test_a_profile_whose_parts_fit_has_no_issues() -> None:
         (locustfile("none.py"), "flows.singles.locustfile.path: no such file: none.py"),
         (locustfile("a\0b"), "flows.singles.locustfile.path: no such file: "),
         (no_nodes(), "flows.agents.agents.perNode: the fleet has no nodes when this flow starts"),
-        (no_nodes(agents={"count": 1, "rollout": "1/s"}, identity="node"), "flows.agents.identity: each agent is its node"),
-        (no_nodes(agents={"count": 1, "rollout": "1/s"}), "flows.agents.steps.0: {node} is an agent's node, and the fleet"),
+        (no_nodes(agents={"count": 1, "rollout": "1/s"}, identity="node"), "flows.agents.identity: each client is its node"),
+        (no_nodes(agents={"count": 1, "rollout": "1/s"}), "flows.agents.steps.0: {node} is a client's node, and the fleet"),
     ],
 )  # fmt: skip
 def test_parts_that_do_not_fit_are_found(change: Change, expected: str) -> None:
