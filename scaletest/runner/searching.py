@@ -44,7 +44,7 @@ from scaletest.runner.searchplan import SearchPlan
 __all__ = ["Loads", "Pace", "Searcher"]
 
 SLOWEST_OPENING_PER_S: Final = 100.0
-"""Watches without a rate open at 600 a second on two cores (``benchmarks/watches.py``), and slower where the API server is near its limit."""
+"""Watches without a rate open at 540 a second on two cores (``benchmarks/watches.py``), and slower where the API server is near its limit."""
 
 
 class Loads(Protocol):
