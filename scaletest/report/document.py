@@ -160,7 +160,10 @@ class SloReport(Part):
 class LimitReport(Part):
     """What one rule found of one resource."""
 
-    resource: Literal["memory", "cpu", "host_cpu", "apf", "etcd_space", "etcd_fsync", "etcd_cpu", "generator"]
+    resource: Literal[
+        "memory", "gc", "cpu", "host_cpu", "apf", "in_flight", "etcd_space", "etcd_fsync", "etcd_cpu", "network", "generator",
+        "watch_cache",
+    ]  # fmt: skip
     subject: str
     at_limit: bool
     values: dict[str, float] = Field(description="Figures in base units; those that were measured.")
