@@ -19,6 +19,7 @@ from scaletest.core.histogram import Histogram
 from scaletest.profile.objectives import Subject
 from scaletest.report import document as doc
 from scaletest.report.incident import tell_incident
+from scaletest.report.profiles import tell_captures
 from scaletest.report.rundir import LoadedRun
 from scaletest.report.saturation import tell_saturation
 from scaletest.report.story import tell
@@ -43,6 +44,7 @@ def build(run: LoadedRun) -> doc.Document:
         # A search overloads on purpose: what is an incident elsewhere is a step of it.
         incident=None if state.search is not None else tell_incident(state, analyse(state, run.info.profile)),
         saturation=tell_saturation(saturation.analyse(state, run.info.profile)),
+        profiles=tell_captures(run),
         timeline=timeline(state),
         flows=[_flow(name, series, run.info.profile) for name, series in state.flows.items()],
         failures=[doc.Failure(**_fields(sample)) for sample in state.flow_samples],

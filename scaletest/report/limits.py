@@ -46,9 +46,7 @@ def figures_text(item: Finding) -> str:
 
 _LIMITS: Final = {
     Resource.MEMORY: f"memory, {{figures}} ({MEMORY_SHARE:.0%} counts as full)",
-    Resource.GC: (
-        f"garbage collection, {{figures}} ({GC_SHARE:.0%} counts as full at {MEMORY_SHARE:.0%} of GOMEMLIMIT)"
-    ),
+    Resource.GC: (f"GOMEMLIMIT, {{figures}} ({GC_SHARE:.0%} counts as full, at {MEMORY_SHARE:.0%} of GOMEMLIMIT)"),
     Resource.CPU: f"CPU, {{figures}} ({CPU_SHARE:.0%} counts as full)",
     Resource.HOST_CPU: f"CPU, {{figures}} (under {IDLE_SHARE:.0%} counts as full)",
     Resource.APF: "API Priority and Fairness, {figures}",
@@ -58,7 +56,7 @@ _LIMITS: Final = {
     Resource.ETCD_CPU: f"etcd's CPU, {{figures}} ({CPU_SHARE:.0%} counts as full)",
     Resource.NETWORK: "the network of this machine, {figures}",
     Resource.GENERATOR: f"the load driver, {{figures}} ({GENERATOR_CORES:.2f} counts as full)",
-    Resource.WATCH_CACHE: "the watch cache, {figures}",
+    Resource.WATCH_CACHE: "the {figures}",
 }
 
 
@@ -81,7 +79,7 @@ def _cpu(subject: str, values: Values) -> str:
 
 def _gc(subject: str, values: Values) -> str:
     memory = f"{format_bytes(values['used_bytes'])} of GOMEMLIMIT {format_bytes(values['limit_bytes'])}"
-    return f"{format_share(values['gc_share'])} of {subject}'s CPU collects garbage, its memory at {memory}"
+    return f"{format_share(values['gc_share'])} of {subject}'s CPU in garbage collection, its memory at {memory}"
 
 
 def _in_flight(subject: str, values: Values) -> str:
@@ -101,7 +99,7 @@ def _network(subject: str, values: Values) -> str:
 def _watch_cache(_subject: str, values: Values) -> str:
     wait = f", reads waited {format_duration(values['mean_wait_s'])} (mean)" if "mean_wait_s" in values else ""
     late = f"{values['fallbacks']:,.0f} consistent reads it was late for"
-    return f"watch cache {values['terminated_watchers']:,.0f} watchers ended, {late}{wait}"
+    return f"watch cache: {values['terminated_watchers']:,.0f} watchers ended, {late}{wait}"
 
 
 def _apf(subject: str, values: Values) -> str:
