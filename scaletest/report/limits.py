@@ -46,7 +46,7 @@ def figures_text(item: Finding) -> str:
 
 _LIMITS: Final = {
     Resource.MEMORY: f"memory, {{figures}} ({MEMORY_SHARE:.0%} counts as full)",
-    Resource.GC: (f"GOMEMLIMIT, {{figures}} ({GC_SHARE:.0%} counts as full, at {MEMORY_SHARE:.0%} of GOMEMLIMIT)"),
+    Resource.GC: (f"{{figures}} ({GC_SHARE:.0%} counts as full, at {MEMORY_SHARE:.0%} of GOMEMLIMIT)"),
     Resource.CPU: f"CPU, {{figures}} ({CPU_SHARE:.0%} counts as full)",
     Resource.HOST_CPU: f"CPU, {{figures}} (under {IDLE_SHARE:.0%} counts as full)",
     Resource.APF: "API Priority and Fairness, {figures}",
@@ -79,7 +79,7 @@ def _cpu(subject: str, values: Values) -> str:
 
 def _gc(subject: str, values: Values) -> str:
     memory = f"{format_bytes(values['used_bytes'])} of GOMEMLIMIT {format_bytes(values['limit_bytes'])}"
-    return f"{format_share(values['gc_share'])} of {subject}'s CPU in garbage collection, its memory at {memory}"
+    return f"garbage collection {format_share(values['gc_share'])} of {subject}'s CPU, memory {memory}"
 
 
 def _in_flight(subject: str, values: Values) -> str:

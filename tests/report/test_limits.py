@@ -23,8 +23,7 @@ def finding(resource: Resource, subject: str, **values: float) -> Finding:
         ),
         (
             finding(Resource.GC, "kube-apiserver", gc_share=0.46, used_bytes=3.9 * GIB, limit_bytes=4 * GIB),
-            "GOMEMLIMIT, 46 % of kube-apiserver's CPU in garbage collection, its memory at 3.90 GiB of GOMEMLIMIT 4.00 GiB "
-            "(25% counts as full, at 90% of GOMEMLIMIT)",
+            "garbage collection 46 % of kube-apiserver's CPU, memory 3.90 GiB of GOMEMLIMIT 4.00 GiB (25% counts as full, at 90% of GOMEMLIMIT)",
         ),
         (
             finding(Resource.IN_FLIGHT, "read-only requests", in_flight=400, limit=400, rejected=1_900),
