@@ -66,7 +66,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     ),
     "admission": ("k8s.io/apiserver/pkg/admission", "k8s.io/kubernetes/plugin/pkg/admission"),
     "flow control": ("k8s.io/apiserver/pkg/util/flowcontrol", "k8s.io/apiserver/pkg/server/filters.(*priorityAndFairness"),
-    "metrics, logs, traces": (
+    "metrics and logs": (
         "github.com/prometheus", "k8s.io/component-base/metrics", "k8s.io/klog", "k8s.io/apiserver/pkg/audit", "go.opentelemetry.io",
         "k8s.io/component-base/tracing", "k8s.io/apiserver/pkg/endpoints/metrics", "k8s.io/apiserver/pkg/server/httplog",
     ),

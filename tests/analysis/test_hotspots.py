@@ -37,7 +37,7 @@ DATA = Path(__file__).parent / "data"
         (["runtime.futex", "runtime.notesleep", "runtime.findRunnable"], "scheduling"),
         (["k8s.io/apiserver/pkg/authorization/union.f"], "authorization"),
         (["k8s.io/apiserver/pkg/admission.chainAdmissionHandler.Admit"], "admission"),
-        (["github.com/prometheus/client_golang/prometheus.f"], "metrics, logs, traces"),
+        (["github.com/prometheus/client_golang/prometheus.f"], "metrics and logs"),
         (["compress/flate.f", "compress/gzip.f"], "compression"),
         (["runtime/pprof.(*profileBuilder).build", "net/http/pprof.Profile"], "profiling"),
         (["regexp/syntax.(*compiler).inst"], OTHER),
