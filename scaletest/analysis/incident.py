@@ -172,7 +172,7 @@ def analyse(state: RunState, profile: Mapping[str, Any]) -> Incident:
         flow=flow,
         milestones=tuple(sorted(milestones, key=lambda item: item.t_s)),
         slos=slos,
-        levers=tuple(_lever_phases(state, probes)),
+        levers=tuple(_lever_phases(state, probes, profile)),
         identities_good_from_s=identities_good_from_s,
         slos_hold_from_s=slos_hold_from_s,
         recovered_s=recovered_s,
@@ -347,7 +347,7 @@ def _good_again(state: RunState, probes: list[str]) -> Iterator[Milestone]:
                 yield Milestone(spell[0], Kind.GOOD_AGAIN, probe, identity)
 
 
-def _lever_phases(state: RunState, probes: list[str]) -> Iterator[LeverPhase]:
+def _lever_phases(state: RunState, probes: list[str], profile: Mapping[str, Any]) -> Iterator[LeverPhase]:
     for phase in state.phases:
         levers = tuple(name for t_s, name in _levers(state) if contains(phase.span, t_s))
         if not levers:
@@ -355,7 +355,7 @@ def _lever_phases(state: RunState, probes: list[str]) -> Iterator[LeverPhase]:
         end_s = state.last_t_s if phase.end_s is None else phase.end_s
         recovered = _well_at_end(state, probes, (phase.start_s, end_s))
         looked_at = max(phase.start_s, end_s - LIMITING_S), end_s
-        found = tuple(findings(state, looked_at)) if recovered is False else ()
+        found = tuple(findings(state, looked_at, profile)) if recovered is False else ()
         yield LeverPhase(phase, levers, tuple(_ends(state, phase)), recovered, looked_at, found)
 
 

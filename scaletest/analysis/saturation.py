@@ -114,7 +114,7 @@ def analyse(state: RunState, profile: Mapping[str, Any]) -> Saturation | None:
         found=found,
         points=points,
         goodput=goodput,
-        attribution=_attribution(state, log, found),
+        attribution=_attribution(state, log, found, profile),
         past=_past(state, points, found, goodput, back),
         back=back,
         law=law,
@@ -201,14 +201,14 @@ def _return(log: SearchLog) -> Return | None:
     return Return(step.value, step.recovered_after_s, step.waited_s or 0.0)
 
 
-def _attribution(state: RunState, log: SearchLog, found: Conclusion) -> Attribution | None:
+def _attribution(state: RunState, log: SearchLog, found: Conclusion, profile: Mapping[str, Any]) -> Attribution | None:
     """Look at the smallest load that fails; where none does, nothing gave out."""
     failed = [step for step in log.at(found.fails) if step.steady is not None]
     if not failed:
         return None
     step = failed[-1]
     assert step.steady is not None
-    evidence = tuple(findings(state, step.steady))
+    evidence = tuple(findings(state, step.steady, profile))
     return Attribution(step.value, limiting(evidence), evidence)
 
 

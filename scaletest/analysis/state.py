@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from scaletest.analysis.captures import CapturedProfile
 from scaletest.analysis.components import (
     ComponentExit,
     ComponentLimit,
@@ -153,6 +154,8 @@ class RunState:
     etcd: EtcdMetrics = field(default_factory=EtcdMetrics)
     search: SearchLog | None = None
     """The saturation search, where the profile has one and it began."""
+    profiles: list[CapturedProfile] = field(default_factory=list)
+    """Profiles of the API servers that were captured, or could not be."""
     gaps: list[tuple[float, str, str]] = field(default_factory=list)
     """Scrapes of /metrics that failed: time, target and outcome."""
     events: list[Event] = field(default_factory=list)
@@ -399,6 +402,7 @@ _HANDLERS: Final[dict[str, Callable[[RunState, Record], None]]] = {
     "metrics.latency": lambda state, record: state.latency.add(record),
     "metrics.etcd": lambda state, record: state.etcd.add(record),
     "metrics.gap": _metrics_gap,
+    "pprof": lambda state, record: state.profiles.append(CapturedProfile.parse(record)),
     "component.limit": _component_limit,
     "component.start": _component_start,
     "component.exit": _component_exit,

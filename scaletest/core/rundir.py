@@ -17,6 +17,7 @@ from scaletest.core.wholefile import write_whole
 
 __all__ = [
     "LOGS_DIR",
+    "PROFILES_DIR",
     "RUN_INFO_NAME",
     "RUN_SCHEMA_VERSION",
     "VERDICT_NAME",
@@ -30,6 +31,8 @@ RUN_INFO_NAME: Final = "run.json"
 VERDICT_NAME: Final = "verdict.json"
 LOGS_DIR: Final = "logs"
 """Where the logs of the components lie, from the end of the run on."""
+PROFILES_DIR: Final = "profiles"
+"""Where the profiles of the API servers lie, if any were captured."""
 
 RUN_SCHEMA_VERSION: Final = 1
 

@@ -77,7 +77,8 @@ def select(text: bytes, names: Iterable[str]) -> Iterator[Sample]:
             found = _find(text, needle, 0, position + len(needle))
         if found < 0:
             continue
-        position = found
+        # To where the family begins: of a histogram with labels, the first sum stands before the first count.
+        position = max(position, text.rfind(b"\n#", position, found))
         for line in _lines_from(text, needle, found):
             try:
                 yield parse_sample(line.decode(errors="replace"))

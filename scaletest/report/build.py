@@ -20,6 +20,7 @@ from scaletest.profile.objectives import Subject
 from scaletest.report import document as doc
 from scaletest.report.incident import tell_incident
 from scaletest.report.latency import tell_latency
+from scaletest.report.profiles import tell_captures
 from scaletest.report.rundir import LoadedRun
 from scaletest.report.saturation import tell_saturation
 from scaletest.report.story import tell
@@ -44,6 +45,7 @@ def build(run: LoadedRun) -> doc.Document:
         # A search overloads on purpose: what is an incident elsewhere is a step of it.
         incident=None if state.search is not None else tell_incident(state, analyse(state, run.info.profile)),
         saturation=tell_saturation(saturation.analyse(state, run.info.profile)),
+        profiles=tell_captures(run),
         timeline=timeline(state),
         flows=[
             _flow(name, series, state.flow_units.get(name, "agents"), run.info.profile)

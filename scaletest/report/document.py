@@ -17,13 +17,18 @@ __all__ = [
     "Apf",
     "ApiCallReport",
     "ApiLatencyReport",
+    "CaptureReport",
     "CheckResult",
     "ComponentReport",
+    "CpuReport",
     "Document",
     "EtcdReport",
     "Failure",
     "FlowReport",
+    "FunctionReport",
     "GeneratorReport",
+    "GoroutinesReport",
+    "HeapReport",
     "HostReport",
     "IncidentLine",
     "IncidentReport",
@@ -36,6 +41,7 @@ __all__ = [
     "ObjectiveReport",
     "PhaseReport",
     "ProbeReport",
+    "ProfileGroup",
     "RunReport",
     "SaturationReport",
     "SearchStepReport",
@@ -45,6 +51,7 @@ __all__ = [
     "StoryLine",
     "Timeline",
     "VerdictReport",
+    "WaitingReport",
 ]
 
 REPORT_SCHEMA_VERSION: Final = 1
@@ -165,7 +172,10 @@ class SloReport(Part):
 class LimitReport(Part):
     """What one rule found of one resource."""
 
-    resource: Literal["memory", "cpu", "host_cpu", "apf", "etcd_space", "etcd_fsync", "etcd_cpu", "generator"]
+    resource: Literal[
+        "memory", "gc", "cpu", "host_cpu", "apf", "in_flight", "etcd_space", "etcd_fsync", "etcd_cpu", "network", "generator",
+        "watch_cache",
+    ]  # fmt: skip
     subject: str
     at_limit: bool
     values: dict[str, float] = Field(description="Figures in base units; those that were measured.")
@@ -526,6 +536,75 @@ class SaturationReport(Part):
     laws: list[LawReport]
 
 
+class FunctionReport(Part):
+    """A function in a profile: what was sampled in it (flat), and in it or what it called (cum)."""
+
+    function: str = Field(description="With its import path.")
+    flat: float
+    flat_share: Number
+    cum: float
+    cum_share: Number
+
+
+class ProfileGroup(Part):
+    """Functions of a group of packages: a sample belongs to its innermost frame that is of any group."""
+
+    group: str
+    value: float
+    share: Number
+
+
+class CpuReport(Part):
+    """CPU profiles of all API servers, added up; values in seconds."""
+
+    duration_s: float = Field(description="Time over which it was sampled.")
+    cpu_s: float = Field(description="CPU time that was sampled.")
+    cores: Number = Field(description="The one by the other.")
+    groups: list[ProfileGroup]
+    functions: list[FunctionReport] = Field(description="The largest flat first.")
+    cumulative: list[FunctionReport] = Field(description="The largest cum first.")
+
+
+class HeapReport(Part):
+    """Heap in use of all API servers, added up, as of the last garbage collection; values in bytes."""
+
+    bytes: float
+    groups: list[ProfileGroup]
+    functions: list[FunctionReport] = Field(description="The largest flat first.")
+    cumulative: list[FunctionReport] = Field(description="The largest cum first.")
+
+
+class WaitingReport(Part):
+    """Goroutines that wait alike."""
+
+    function: str = Field(description="Innermost function outside Go's standard library.")
+    waits_in: str = Field(description="Innermost function outside its runtime.")
+    count: int
+
+
+class GoroutinesReport(Part):
+    """Goroutines of all API servers."""
+
+    count: int
+    waiting: list[WaitingReport] = Field(description="The most first.")
+
+
+class CaptureReport(Part):
+    """Profiles that were captured of the API servers at one time."""
+
+    capture: str
+    step: int | None = Field(description="Step of a search; null for an action.")
+    load: str | None = Field(description="The load of that step.")
+    t_s: float
+    took_s: float
+    servers: list[str]
+    files: list[str] = Field(description="Within the run directory, for `go tool pprof`.")
+    cpu: CpuReport | None
+    heap: HeapReport | None
+    goroutines: GoroutinesReport | None
+    problems: list[str] = Field(description="What could not be captured or read, and why.")
+
+
 class Document(Part):
     """A report on one run."""
 
@@ -538,6 +617,7 @@ class Document(Part):
     story: list[StoryLine]
     incident: IncidentReport | None = Field(description="Null where nothing of an incident happened.")
     saturation: SaturationReport | None = Field(description="Null where the profile has no search.")
+    profiles: list[CaptureReport] = Field(description="Where the time of the API servers went, in order of time.")
     timeline: Timeline | None
     flows: list[FlowReport]
     failures: list[Failure]

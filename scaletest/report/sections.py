@@ -12,6 +12,7 @@ from scaletest.core.units import format_duration
 from scaletest.report import drawing, glyphs
 from scaletest.report.document import ArrivalsReport, Document, FlowReport, PhaseReport, ProbeReport, StepReport
 from scaletest.report.latency_drawn import draw_latency
+from scaletest.report.profiles_drawn import draw_profiles
 from scaletest.report.saturation_drawn import draw_saturation
 from scaletest.report.story import first_line
 
@@ -456,5 +457,5 @@ def _footer(document: Document, _width: int) -> Iterator[Drawn]:
 
 
 SECTIONS: Final[tuple[Section, ...]] = (
-    _verdict, _objectives, draw_saturation, _incident, _story, _phases, _timeline, _flows, _probes, draw_latency, _components, _servers, _machine, _validity, _footer,
+    _verdict, _objectives, draw_saturation, draw_profiles, _incident, _story, _phases, _timeline, _flows, _probes, draw_latency, _components, _servers, _machine, _validity, _footer,
 )  # fmt: skip

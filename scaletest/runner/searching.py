@@ -10,6 +10,7 @@ judged:
   or after ``step.atMost``.
 - **Judge.** Over the steady part: did the generator make the load, do all of ``search.holds`` hold, did every probe get an answer? A load
   under which latency goes on growing to the end does not hold, whatever its values are by then.
+- **Capture.** Of the first load that fails, and of the one that is confirmed to, profiles of the API servers: after it was judged, while it runs.
 
 After the search come the multiples of what held, each heavier than the one before, and then the way back: from the heaviest load at once to a part of the one that held, which is watched until everything holds again, or the time for that is over.
 """
@@ -25,7 +26,7 @@ from typing import Any, Final, Protocol
 
 from scaletest.analysis.evaluate import ObjectiveResult, good_spell_of, measure
 from scaletest.analysis.flows import FlowInterval, PackedHistogram, is_good
-from scaletest.analysis.search import Ask, Outcome, Reason, Trial, conclude, plan_next
+from scaletest.analysis.search import Ask, Outcome, Reason, Trial, Why, conclude, plan_next
 from scaletest.analysis.searchlog import StepKind
 from scaletest.analysis.series import Span, contains
 from scaletest.analysis.state import RunState
@@ -35,11 +36,12 @@ from scaletest.analysis.verdict import format_measured
 from scaletest.core.errors import ProfileError, ScaletestError
 from scaletest.core.journal import JournalFile
 from scaletest.core.units import format_count, format_duration
+from scaletest.observe.pprof import Capture
 from scaletest.profile.loading import LoadedProfile
 from scaletest.profile.objectives import parse_objective
 from scaletest.profile.schema import Profile
 from scaletest.profile.stepping import StepChange, load_flows, step_change
-from scaletest.runner.searchplan import SearchPlan
+from scaletest.runner.searchplan import SearchPlan, cpu_profile_s
 
 __all__ = ["Loads", "Pace", "Searcher"]
 
@@ -58,6 +60,9 @@ class Loads(Protocol):
 
     async def step_to(self, profile: Profile, change: StepChange) -> None:
         """Resize pools and retarget running flows. Flows started from now on are as this profile says."""
+
+    async def capture(self, capture: Capture) -> list[str]:
+        """Capture the profiles of the API servers; returns why each that is missing is."""
 
     def state(self) -> RunState:
         """Return what the journal says up to now."""
@@ -105,6 +110,8 @@ class Searcher:
         self._loaded_well = True
         """Whether the load that runs now has held, so that a heavier one can follow without a pause."""
         self._number = 0
+        self._captured: set[float] = set()
+        """Loads of which profiles were captured."""
 
     async def run(self) -> None:
         """Search; then go past what was found, and back."""
@@ -128,7 +135,19 @@ class Searcher:
                 return trials, Reason.OUT_OF_TIME
             outcome = await self._step(StepKind.SEARCH, ask.value, ask.why.value)
             trials.append(Trial(ask.value, outcome))
+            if outcome is Outcome.FAILED:
+                await self._capture(ask)
         return trials, ask
+
+    async def _capture(self, ask: Ask) -> None:
+        """Capture profiles of a load that failed and still runs: of the first, and of the one that is confirmed to fail.
+
+        It has been judged, so that what this costs is in no measurement; the next load begins on a calm control plane.
+        """
+        if not self._captured or (ask.why is Why.CONFIRM and ask.value not in self._captured):
+            self._captured.add(ask.value)
+            name = f"step-{self._number}"
+            await self._loads.capture(Capture(name, cpu_profile_s(self._spec), self._number))
 
     async def _go_past(self, value: float) -> None:
         self._loaded_well = False

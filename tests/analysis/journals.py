@@ -80,11 +80,13 @@ def process(t: float, /, **processes: tuple[int, float, float]) -> Record:
     return record("process", t, processes=samples)
 
 
-def host(t: float, available: float = 12 * GIB, *, busy: float = 0.0, idle: float = 0.0, steal: float = 0.0) -> Record:
+def host(
+    t: float, available: float = 12 * GIB, *, busy: float = 0.0, idle: float = 0.0, steal: float = 0.0, **more: Any
+) -> Record:
     return record(
         "host", t,
         available_bytes=int(available), total_bytes=24 * GIB, cores=2,
-        cpu_busy_s=busy, cpu_idle_s=idle, cpu_steal_s=steal,
+        cpu_busy_s=busy, cpu_idle_s=idle, cpu_steal_s=steal, **more,
     )  # fmt: skip
 
 
@@ -100,12 +102,17 @@ def apf_level(**fields: Any) -> dict[str, Any]:
     }
 
 
-def apiserver(t: float, *, server: str = SERVER, requests: Mapping[str, int] | None = None, **levels: Any) -> Record:
+def apiserver(
+    t: float, *, server: str = SERVER, requests: Mapping[str, int] | None = None, inflight: Mapping[str, int] | None = None,
+    go: Mapping[str, Any] | None = None, watch_cache: Mapping[str, float] | None = None, **levels: Any,
+) -> Record:  # fmt: skip
+    """A scrape; without ``go`` and ``watch_cache`` one as journals of version 0.1 have it."""
     apf = {name.replace("_", "-"): level for name, level in levels.items()}
+    parts: dict[str, Any] = {"go": go, "watch_cache": watch_cache}
     return record(
         "metrics.apiserver", t,
-        server=server, latency_s=0.03, apf=apf, inflight={"mutating": 1, "read_only": 3},
-        memory_bytes=GIB, requests=dict(requests or {}),
+        server=server, latency_s=0.03, apf=apf, inflight=dict(inflight or {"mutating": 1, "read_only": 3}),
+        memory_bytes=GIB, requests=dict(requests or {}), **{key: value for key, value in parts.items() if value is not None},
     )  # fmt: skip
 
 
