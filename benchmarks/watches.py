@@ -186,7 +186,7 @@ async def writes(seconds: float, driver: LocustDriver, seen: Seen, access: ApiAc
 
 
 def sockets(seen: Seen) -> int:
-    return max(record["sockets"] for record in seen.records if record["kind"] == "driver")
+    return max(int(record["sockets"]) for record in seen.records if record["kind"] == "driver")
 
 
 def cost(process: psutil.Process) -> tuple[float, int]:
