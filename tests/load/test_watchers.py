@@ -46,11 +46,11 @@ def test_watches_at_a_rate_are_evenly_spaced(drivers: Drivers, server: TestServe
     began_s = time.monotonic()
     options = watchers(10, watchers={"count": 10, "rollout": "50/s"})
     drivers.run(
-        "paced", server, STANDING, agents=10, options=options, until=lambda r: gauges(r) == (10, 10, 10),
+        "watch-paced", server, STANDING, agents=10, options=options, until=lambda r: gauges(r) == (10, 10, 10),
     )  # fmt: skip
 
     assert time.monotonic() - began_s > 9 / 50
-    assert 10 == len(server.log("paced"))
+    assert 10 == len(server.log("watch-paced"))
 
 
 def test_watchers_take_the_steps_in_turn(drivers: Drivers, server: TestServer) -> None:
@@ -104,7 +104,7 @@ def test_a_watch_of_a_version_that_is_gone_starts_afresh_and_is_counted_as_a_rec
 def test_a_watch_that_is_refused_backs_off_and_is_no_reconnect(drivers: Drivers, server: TestServer) -> None:
     result = run(
         drivers,
-        "refused",
+        "watch-refused",
         server,
         [{"watch": "/status/403", "label": "w"}],
         until=lambda r: r.outcomes().get("403", 0) >= 3,
