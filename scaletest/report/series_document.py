@@ -162,7 +162,8 @@ def _api_servers(state: RunState) -> Iterator[Series]:
     for server in dict.fromkeys(server for _, server, _ in metrics.answered):
         answered = [(t_s, count) for t_s, of, count in metrics.answered if of == server]
         yield Series(f"apiserver@{server}", "answered", "count", answered)
-    yield Series("apiserver", "in_flight", "count", list(metrics.in_flight))
+    in_flight = [(item.t_s, item.mutating + item.read_only) for item in metrics.in_flight]
+    yield Series("apiserver", "in_flight", "count", in_flight)
 
 
 def _level(subject: str, samples: list[ApfSample]) -> Iterator[Series]:
