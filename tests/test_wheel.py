@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.journals import small_run, write_run
+
 pytestmark = pytest.mark.timeout(600)
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,3 +66,10 @@ def test_the_installed_command_validates_a_profile(installed: Path, tmp_path: Pa
     )
     assert done.returncode == 2
     assert "bad.yaml:3" in done.stdout + done.stderr
+
+
+def test_the_installed_command_makes_the_page_of_a_run(installed: Path, tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", small_run())
+    page = run(str(installed / "scaletest"), "report", str(directory), "--format", "html", cwd=tmp_path)
+    assert "uPlot" in page
+    assert page.endswith("</html>\n")

@@ -125,13 +125,17 @@ class ComponentSeries:
 
 @dataclass(frozen=True, slots=True)
 class HostSample:
-    """Memory of the host, and its cumulative CPU times over all cores."""
+    """Memory of the host, its cumulative CPU times over all cores, and what its kernel counted of TCP."""
 
     t_s: float
     available_bytes: int
     busy_s: float
     idle_s: float
     steal_s: float
+    listen_overflows: int | None
+    """Connections that were not taken because the queue of their listener was full."""
+    memory_pressures: int | None
+    """How often memory for sockets ran short."""
 
     @classmethod
     def parse(cls, record: dict[str, Any]) -> HostSample:
@@ -142,6 +146,8 @@ class HostSample:
             float(record["cpu_busy_s"]),
             float(record["cpu_idle_s"]),
             float(record.get("cpu_steal_s") or 0.0),
+            _whole(record.get("tcp_listen_overflows")),
+            _whole(record.get("tcp_memory_pressures")),
         )
 
 
@@ -174,3 +180,12 @@ class HostSeries:
         }
         whole_s = sum(parts.values())
         return parts[part] / whole_s if whole_s > 0 else math.nan
+
+    def counted(self, span: Span, name: str) -> float:
+        """Return by how much ``listen_overflows`` or ``memory_pressures`` grew within a span; NaN with fewer than two samples."""
+        values = [value for sample in self.within(span) if (value := getattr(sample, name)) is not None]
+        return float(values[-1] - values[0]) if len(values) > 1 else math.nan
+
+
+def _whole(value: Any) -> int | None:
+    return None if value is None else int(value)

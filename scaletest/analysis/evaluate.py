@@ -13,7 +13,8 @@ Every measure of ``scaletest.profile.objectives.MEASURES`` is defined here, over
 - ``generator``: ``lag_p99`` of the driver's event loop, ``cpu`` mean cores of its process tree, ``memory`` the tree's largest
   resident set, ``unread_share`` the highest share of sockets with unread bytes that lasted 10 s.
 - ``host``: ``available_memory`` the least, ``cpu_idle`` the mean share.
-- ``apf``: ``rejected`` the sum, ``queued`` and ``seats`` (in use, of one server) the most.
+- ``apf``: ``rejected`` the sum, ``queued`` and ``seats`` (in use, of one server) the most, ``wait_p99`` of all servers together.
+- ``sli``: quantiles of the kind of call that is worst; see ``scaletest.analysis.sli``.
 - ``search``: what the saturation search found; a span makes no difference.
 - ``etcd``: ``fsync_p99`` and ``commit_p99`` from its own histograms, ``db_size`` the largest.
 
@@ -24,12 +25,12 @@ no objective.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from scaletest.analysis.components import ComponentSeries
-from scaletest.analysis.flows import ArrivalTotals, FlowSeries, StepTotals
+from scaletest.analysis.flows import ArrivalTotals, FlowSeries, FlowTotals, StepTotals
 from scaletest.analysis.lockouts import (
     Observation,
     clip,
@@ -40,8 +41,10 @@ from scaletest.analysis.lockouts import (
     longest_s,
     recovered_s,
 )
+from scaletest.analysis.measured import Measured, known, never, of
 from scaletest.analysis.searchlog import StepKind
 from scaletest.analysis.series import EVER, Span, contains, sustained
+from scaletest.analysis.server_measures import measure_apf, measure_etcd, measure_sli
 from scaletest.analysis.state import RunState
 from scaletest.profile.objectives import Objective, Subject
 
@@ -67,19 +70,14 @@ DRIVER: Final = "driver"
 """Name of the load driver's process tree among the processes sampled."""
 
 _QUANTILES: Final = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
-_EVENT_QUANTILES: Final = {"event_p50": 0.50, "event_p99": 0.99}
+_EVENT_QUANTILES: Final = {"event_p50": 0.50, "event_p99": 0.99, "event_max": 1.0}
+_OF_STANDING: Final[Mapping[str, Callable[[StepTotals], int]]] = {
+    "events": lambda step: step.events,
+    "reconnects": lambda step: step.reconnects,
+    "ended_early": lambda step: step.early_us.count,
+}
+"""Counts that are 0, and not unknown, where nothing happened: a watch may stand for hours."""
 _SERVICE_QUANTILES: Final = {f"service_{name}": _QUANTILES[name] for name in ("p50", "p95", "p99")}
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A value in base units (seconds, fraction, bytes, per second, count), and what it rests on."""
-
-    value: float
-    """NaN when never measured; infinite for a probe that got no good answer."""
-    samples: int
-    """Requests, observations or samples behind the value."""
-    why_nan: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,27 +105,15 @@ def holds(objective: Objective, state: RunState, span: Span | None = None) -> bo
 def check(text: str, objective: Objective | None, state: RunState) -> ObjectiveResult:
     """Measure an objective over the run."""
     if objective is None:
-        return ObjectiveResult(text, None, _never("not understood by this version of scaletest"), holds=False)
+        return ObjectiveResult(text, None, never("not understood by this version of scaletest"), holds=False)
     measured = measure(state, objective.subject)
     return ObjectiveResult(text, objective, measured, objective.holds(measured.value))
-
-
-def _never(why: str) -> Measured:
-    return Measured(math.nan, 0, why)
-
-
-def _of(value: float, samples: int, why_nan: str) -> Measured:
-    return _never(why_nan) if math.isnan(value) else Measured(float(value), samples)
-
-
-def _known(names: Sequence[str]) -> str:
-    return f"measured were: {', '.join(sorted(names))}" if names else "none was measured"
 
 
 def _flow(state: RunState, subject: Subject, span: Span | None) -> Measured:
     series = state.flows.get(subject.name or "")
     if series is None:
-        return _never(f"flow {subject.name} did nothing in this run; {_known(list(state.flows))}")
+        return never(f"flow {subject.name} did nothing in this run; {known(list(state.flows))}")
     # Flows run in phases only, and their last interval may come after the end of the last phase.
     span = span or EVER
     if subject.measure in {"started", "connected", "most_started"}:
@@ -135,39 +121,45 @@ def _flow(state: RunState, subject: Subject, span: Span | None) -> Measured:
     totals = series.totals(span)
     if subject.measure in {"start_lag_p99", "dropped", "achieved"}:
         return _arrivals(totals.arrivals, subject)
+    return _of_steps(totals, subject)
+
+
+def _of_steps(totals: FlowTotals, subject: Subject) -> Measured:
     step = totals.step(subject.step)
+    if (count := _OF_STANDING.get(subject.measure)) is not None and totals.covered_s > 0:
+        return Measured(float(count(step)) if step is not None else 0.0, 1)
     if step is None:
         if subject.step and totals.steps:
-            return _never(f"no step {subject.step} in flow {subject.name}; {_known(list(totals.steps))}")
-        return _never(f"flow {subject.name} did nothing in this time")
+            return never(f"no step {subject.step} in flow {subject.name}; {known(list(totals.steps))}")
+        return never(f"flow {subject.name} did nothing in this time")
     return _step(step, totals.covered_s, subject.measure)
 
 
 def _arrivals(arrivals: ArrivalTotals | None, subject: Subject) -> Measured:
     if arrivals is None:
-        return _never(f"flow {subject.name} has no arrivals in this time")
+        return never(f"flow {subject.name} has no arrivals in this time")
     match subject.measure:
         case "start_lag_p99":
-            return _of(arrivals.lag_us.quantile(0.99) / 1e6, arrivals.lag_us.count, "nothing arrived in this time")
+            return of(arrivals.lag_us.quantile(0.99) / 1e6, arrivals.lag_us.count, "nothing arrived in this time")
         case "dropped":
             return Measured(float(arrivals.dropped), arrivals.due)
         case _:
-            return _of(arrivals.achieved, arrivals.due, "nothing was due in this time")
+            return of(arrivals.achieved, arrivals.due, "nothing was due in this time")
 
 
 def _step(step: StepTotals, covered_s: float, measure_name: str) -> Measured:
     requests, latency = step.requests, step.latency_us
     if measure_name in _QUANTILES:
-        return _of(latency.quantile(_QUANTILES[measure_name]) / 1e6, latency.count, "no good answer")
+        return of(latency.quantile(_QUANTILES[measure_name]) / 1e6, latency.count, "no good answer")
     if measure_name == "mean":
-        return _of(latency.mean / 1e6, latency.count, "no good answer")
+        return of(latency.mean / 1e6, latency.count, "no good answer")
     if measure_name in _EVENT_QUANTILES:
         event = step.event_us
         why = "no event of an object that arrivals wrote"
-        return _of(event.quantile(_EVENT_QUANTILES[measure_name]) / 1e6, event.count, why)
+        return of(event.quantile(_EVENT_QUANTILES[measure_name]) / 1e6, event.count, why)
     if measure_name in _SERVICE_QUANTILES:
         service = step.service_us
-        return _of(
+        return of(
             service.quantile(_SERVICE_QUANTILES[measure_name]) / 1e6, service.count, "no good answer of an arrival"
         )
     values = {
@@ -177,13 +169,13 @@ def _step(step: StepTotals, covered_s: float, measure_name: str) -> Measured:
         "rate": requests / covered_s if covered_s else math.nan,
         "bytes": float(step.bytes),
     }
-    return _of(values[measure_name], requests, "no request ended in this time")
+    return of(values[measure_name], requests, "no request ended in this time")
 
 
 def _flow_gauge(series: FlowSeries, subject: Subject, span: Span) -> Measured:
     latest = series.latest(span)
     if latest is None:
-        return _never(f"flow {subject.name} reported nothing in this time")
+        return never(f"flow {subject.name} reported nothing in this time")
     if subject.measure == "most_started":
         return Measured(float(series.most_started(span)), 1)
     return Measured(float(latest.started if subject.measure == "started" else latest.connected), 1)
@@ -193,13 +185,13 @@ def _probe(state: RunState, subject: Subject, span: Span | None) -> Measured:
     span = span or state.measured
     name = subject.name or ""
     if name not in state.probes:
-        return _never(f"probe {name} observed nothing in this run; {_known(list(state.probes))}")
+        return never(f"probe {name} observed nothing in this run; {known(list(state.probes))}")
     if subject.measure in {"ready", "not_ready"}:
         return _node_count(state, subject, span)
     identities = {identity for identity, _ in state.probes[name]}
     if subject.identity is not None:
         if subject.identity not in identities:
-            return _never(f"probe {name} did not ask as {subject.identity}; {_known(list(identities))}")
+            return never(f"probe {name} did not ask as {subject.identity}; {known(list(identities))}")
         identities = {subject.identity}
     each = [_identity(state, name, identity, subject.measure, span) for identity in sorted(identities)]
     unmeasured = next((item for item in each if math.isnan(item.value)), None)
@@ -209,7 +201,7 @@ def _probe(state: RunState, subject: Subject, span: Span | None) -> Measured:
 def _node_count(state: RunState, subject: Subject, span: Span) -> Measured:
     counts = [item for item in state.node_counts.get(subject.name or "", ()) if contains(span, item.sent_s)]
     if not counts:
-        return _never(f"probe {subject.name} counted no nodes in this time")
+        return never(f"probe {subject.name} counted no nodes in this time")
     latest = max(counts, key=lambda item: item.sent_s)
     return Measured(float(latest.ready if subject.measure == "ready" else latest.not_ready), len(counts))
 
@@ -237,7 +229,7 @@ def _identity(state: RunState, probe: str, identity: str, measure_name: str, spa
     }
     if measure_name == "locked_out":
         if not any(servers.values()):
-            return _never(f"probe {probe} as {identity} observed nothing in this time")
+            return never(f"probe {probe} as {identity} observed nothing in this time")
         value = longest_s(lockouts_of(state, probe, identity, span))
         return Measured(value, max(len(items) for items in servers.values()))
     each = [_observations(items, measure_name) for items in servers.values()]
@@ -249,15 +241,15 @@ def _observations(observations: Sequence[Observation], measure_name: str) -> Mea
     count = len(observations)
     ended = sum(not item.unfinished for item in observations)
     if not count:
-        return _never("observed nothing in this time")
+        return never("observed nothing in this time")
     good_s = [item.latency_s for item in observations if item.ok]
     match measure_name:
         case "observations":
             return Measured(float(count), count)
         case "success_rate":
-            return _of(len(good_s) / ended if ended else math.nan, ended, "no request ended in this time")
+            return of(len(good_s) / ended if ended else math.nan, ended, "no request ended in this time")
         case "mean":
-            return _of(sum(good_s) / len(good_s) if good_s else math.nan, len(good_s), "no good answer")
+            return of(sum(good_s) / len(good_s) if good_s else math.nan, len(good_s), "no good answer")
         case "recovered":
             return Measured(recovered_s(observations, GOOD_WITHIN_S), count)
         case quantile:
@@ -302,21 +294,19 @@ def _component(state: RunState, subject: Subject, span: Span | None) -> Measured
     span = span or state.measured
     component = state.components.get(subject.name or "")
     if component is None:
-        return _never(f"no component {subject.name} in this run; {_known(list(state.components))}")
+        return never(f"no component {subject.name} in this run; {known(list(state.components))}")
     samples = len(component.process.within(span))
     match subject.measure:
         case "memory":
-            return _of(component.most_memory_bytes(span), samples, f"memory of {subject.name} was not sampled")
+            return of(component.most_memory_bytes(span), samples, f"memory of {subject.name} was not sampled")
         case "memory_share":
             cap_bytes = component.limit.memory_bytes if component.limit else None
             if not cap_bytes:
-                return _never(f"{subject.name} has no memory cap")
+                return never(f"{subject.name} has no memory cap")
             share = component.most_memory_bytes(span) / cap_bytes
-            return _of(share, samples, f"memory of {subject.name} was not sampled")
+            return of(share, samples, f"memory of {subject.name} was not sampled")
         case "cpu":
-            return _of(
-                component.process.mean_cores(span), samples, f"CPU of {subject.name} was sampled less than twice"
-            )
+            return of(component.process.mean_cores(span), samples, f"CPU of {subject.name} was sampled less than twice")
         case _:
             return _component_count(component, subject, span, samples)
 
@@ -324,7 +314,7 @@ def _component(state: RunState, subject: Subject, span: Span | None) -> Measured
 def _component_count(component: ComponentSeries, subject: Subject, span: Span, samples: int) -> Measured:
     count = component.restarts(span) if subject.measure == "restarts" else component.oom_kills(span)
     if not samples and not count:
-        return _never(f"{subject.name} was not watched in this time")
+        return never(f"{subject.name} was not watched in this time")
     return Measured(float(count), max(samples, count))
 
 
@@ -332,72 +322,40 @@ def _generator(state: RunState, subject: Subject, span: Span | None) -> Measured
     span = span or state.measured
     samples = [item for item in state.generator if contains(span, item.t_s)]
     if not samples and subject.measure not in {"cpu", "memory"}:
-        return _never("the load driver reported nothing in this time")
+        return never("the load driver reported nothing in this time")
     match subject.measure:
         case "lag_p99":
             lag = state.lag_us(span)
-            return _of(lag.quantile(0.99) / 1e6, lag.count, "the load driver reported no event-loop lag")
+            return of(lag.quantile(0.99) / 1e6, lag.count, "the load driver reported no event-loop lag")
         case "cpu" | "memory":
             return _component(state, Subject("component", DRIVER, None, None, subject.measure), span)
         case _:
             shares = [(item.t_s, item.unread_share) for item in samples]
             why = f"the share of unread sockets was not sampled for {SUSTAINED_S:g} s"
-            return _of(sustained(shares, SUSTAINED_S), len(shares), why)
+            return of(sustained(shares, SUSTAINED_S), len(shares), why)
 
 
 def _host(state: RunState, subject: Subject, span: Span | None) -> Measured:
     span = span or state.measured
     samples = len(state.host.within(span))
     if subject.measure == "available_memory":
-        return _of(state.host.least_available_bytes(span), samples, "the host was not sampled in this time")
-    return _of(state.host.cpu_share(span, "idle"), samples, "the host's CPU was sampled less than twice")
-
-
-def _apf(state: RunState, subject: Subject, span: Span | None) -> Measured:
-    span = span or state.measured
-    name = subject.name or ""
-    if name not in state.api_servers.levels:
-        return _never(f"no priority level {name} was seen; {_known(list(state.api_servers.levels))}")
-    samples = state.api_servers.level(name, span)
-    if not samples:
-        return _never(f"priority level {name} was not seen in this time")
-    match subject.measure:
-        case "queued":
-            return Measured(max(item.queued for item in samples), len(samples))
-        case "seats":
-            return Measured(max(item.seats_in_use for item in samples), len(samples))
-        case _:
-            if not any(contains(span, t_s) for t_s, _ in state.api_servers.increases):
-                return _never("the API server's metrics were read less than twice")
-            return Measured(sum(state.api_servers.rejected(name, span).values()), len(samples))
-
-
-def _etcd(state: RunState, subject: Subject, span: Span | None) -> Measured:
-    span = span or state.measured
-    match subject.measure:
-        case "fsync_p99":
-            value, count = state.etcd.fsync_quantile_s(0.99, span)
-        case "commit_p99":
-            value, count = state.etcd.commit_quantile_s(0.99, span)
-        case _:
-            sizes = [item.db_bytes for item in state.etcd.within(span) if not math.isnan(item.db_bytes)]
-            value, count = max(sizes, default=math.nan), len(sizes)
-    return _of(value, count, "etcd's metrics were read less than twice in this time")
+        return of(state.host.least_available_bytes(span), samples, "the host was not sampled in this time")
+    return of(state.host.cpu_share(span, "idle"), samples, "the host's CPU was sampled less than twice")
 
 
 def _search(state: RunState, subject: Subject, _span: Span | None) -> Measured:
     if state.search is None:
-        return _never("no search began in this run")
+        return never("no search began in this run")
     found, trials = state.search.conclusion, len(state.search.trials)
     match subject.measure:
         case "capacity":
-            return _of(_or_nan(found.holds), trials, f"no load held: {found.reason}")
+            return of(_or_nan(found.holds), trials, f"no load held: {found.reason}")
         case "fails_at":
-            return _of(_or_nan(found.fails), trials, f"no load failed: {found.reason}")
+            return of(_or_nan(found.fails), trials, f"no load failed: {found.reason}")
         case "width":
-            return _of(found.width, trials, f"the interval has an open end: {found.reason}")
+            return of(found.width, trials, f"the interval has an open end: {found.reason}")
     back = [step for step in state.search.of_kind(StepKind.BACK) if step.recovered_after_s is not None]
-    return _of(_or_nan(back[-1].recovered_after_s if back else None), len(back), "no recovery was seen")
+    return of(_or_nan(back[-1].recovered_after_s if back else None), len(back), "no recovery was seen")
 
 
 def _or_nan(value: float | None) -> float:
@@ -410,7 +368,8 @@ _SCOPES: Final[dict[str, Callable[[RunState, Subject, Span | None], Measured]]] 
     "component": _component,
     "generator": _generator,
     "host": _host,
-    "apf": _apf,
-    "etcd": _etcd,
+    "apf": measure_apf,
+    "sli": measure_sli,
+    "etcd": measure_etcd,
     "search": _search,
 }

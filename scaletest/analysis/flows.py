@@ -17,10 +17,22 @@ from typing import Any, Final
 from scaletest.analysis.series import EVER, Span, contains
 from scaletest.core.histogram import Histogram
 
-__all__ = ["ArrivalTotals", "ArrivalsDelta", "FlowInterval", "FlowSeries", "StepTotals", "is_good"]
+__all__ = [
+    "ArrivalTotals",
+    "ArrivalsDelta",
+    "FlowInterval",
+    "FlowSeries",
+    "FlowTotals",
+    "PackedHistogram",
+    "StepTotals",
+    "is_good",
+]
 
 _KEPT_SPANS: Final = 32
 """Spans whose totals are kept: the run, its phases, and a few more."""
+
+_HISTOGRAMS: Final = ("latency_us", "failed_us", "connect_us", "service_us", "event_us", "early_us")
+"""Histograms of a step, as ``flow`` records call them, in the order of ``StepDelta``."""
 
 
 def is_good(outcome: str) -> bool:
@@ -64,26 +76,24 @@ class StepDelta:
     outcomes: Mapping[str, int]
     bytes: int
     events: int
+    reconnects: int
     latency_us: PackedHistogram | None
     failed_us: PackedHistogram | None
     connect_us: PackedHistogram | None
     service_us: PackedHistogram | None
     event_us: PackedHistogram | None
+    early_us: PackedHistogram | None
 
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> StepDelta:
         """Read a step of a ``flow`` record. Raises what a malformed one makes Python raise."""
-        keys = ("latency_us", "failed_us", "connect_us", "service_us", "event_us")
-        latency, failed, connect, service, event = (data.get(key) for key in keys)
+        histograms = (data.get(key) for key in _HISTOGRAMS)
         return cls(
             {str(outcome): int(count) for outcome, count in data["outcomes"].items()},
             int(data.get("bytes") or 0),
             int(data.get("events") or 0),
-            PackedHistogram(latency) if latency is not None else None,
-            PackedHistogram(failed) if failed is not None else None,
-            PackedHistogram(connect) if connect is not None else None,
-            PackedHistogram(service) if service is not None else None,
-            PackedHistogram(event) if event is not None else None,
+            int(data.get("reconnects") or 0),
+            *(PackedHistogram(histogram) if histogram is not None else None for histogram in histograms),
         )
 
 
@@ -165,6 +175,8 @@ class StepTotals:
     outcomes: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
     events: int = 0
+    reconnects: int = 0
+    """Watches opened again, and kept connections that the server had closed and that were replaced."""
     latency_us: Histogram = field(default_factory=Histogram)
     """Good answers, from the start of the request to the last byte of the body."""
     failed_us: Histogram = field(default_factory=Histogram)
@@ -175,6 +187,8 @@ class StepTotals:
     """Good answers of arrivals, from the send; empty for agents."""
     event_us: Histogram = field(default_factory=Histogram)
     """Of watches: from the write of an object until its event came."""
+    early_us: Histogram = field(default_factory=Histogram)
+    """Of watches that ended before the time they had asked for: how long they stood."""
 
     @property
     def requests(self) -> int:
@@ -197,16 +211,11 @@ class StepTotals:
             self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
         self.bytes += delta.bytes
         self.events += delta.events
-        if delta.latency_us is not None:
-            delta.latency_us.add_to(self.latency_us)
-        if delta.failed_us is not None:
-            delta.failed_us.add_to(self.failed_us)
-        if delta.connect_us is not None:
-            delta.connect_us.add_to(self.connect_us)
-        if delta.service_us is not None:
-            delta.service_us.add_to(self.service_us)
-        if delta.event_us is not None:
-            delta.event_us.add_to(self.event_us)
+        self.reconnects += delta.reconnects
+        for key in _HISTOGRAMS:
+            histogram: PackedHistogram | None = getattr(delta, key)
+            if histogram is not None:
+                histogram.add_to(getattr(self, key))
 
     @classmethod
     def merged(cls, parts: list[StepTotals]) -> StepTotals:
@@ -219,11 +228,9 @@ class StepTotals:
                 whole.outcomes[outcome] = whole.outcomes.get(outcome, 0) + count
             whole.bytes += part.bytes
             whole.events += part.events
-            whole.latency_us.merge(part.latency_us)
-            whole.failed_us.merge(part.failed_us)
-            whole.connect_us.merge(part.connect_us)
-            whole.service_us.merge(part.service_us)
-            whole.event_us.merge(part.event_us)
+            whole.reconnects += part.reconnects
+            for key in _HISTOGRAMS:
+                getattr(whole, key).merge(getattr(part, key))
         return whole
 
 

@@ -89,7 +89,7 @@ class Milestone:
     """Agents, NotReady nodes, or how many times this component was killed so far."""
     total: int | None = None
     said: str | None = None
-    """What the journal says of it: the text of an SLO, an action's result or error."""
+    """What the journal says of it: the text of an SLO, an action's result or error, what a flow consists of."""
     exit: ComponentExit | None = None
 
 
@@ -172,7 +172,7 @@ def analyse(state: RunState, profile: Mapping[str, Any]) -> Incident:
         flow=flow,
         milestones=tuple(sorted(milestones, key=lambda item: item.t_s)),
         slos=slos,
-        levers=tuple(_lever_phases(state, probes)),
+        levers=tuple(_lever_phases(state, probes, profile)),
         identities_good_from_s=identities_good_from_s,
         slos_hold_from_s=slos_hold_from_s,
         recovered_s=recovered_s,
@@ -196,7 +196,12 @@ def _rollout_flow(state: RunState) -> str | None:
             flow = str(detail.get("flow"))
             if flow in state.flow_starts_s:
                 return flow
-    return min(state.flow_starts_s, key=lambda name: state.flow_starts_s[name], default=None)
+    # Agents before what stands beside them: watches, arrivals.
+    return min(
+        state.flow_starts_s,
+        key=lambda name: (state.flow_units.get(name) != "agents", state.flow_starts_s[name]),
+        default=None,
+    )
 
 
 def _operator_probes(state: RunState, profile: Mapping[str, Any]) -> list[str]:
@@ -227,12 +232,17 @@ def _rollouts(state: RunState, rolled_out: str | None) -> Iterator[Milestone]:
         rollout = (item for item in series.intervals if item.arrivals is None)
         full = next((item for item in rollout if 0 < item.target <= item.started), None)
         if full is not None:
-            yield Milestone(full.end_s, Kind.STARTED, name, count=full.started)
+            yield Milestone(full.end_s, Kind.STARTED, name, said=_unit(state, name), count=full.started)
     for event in state.events:
         name = str(event.fields.get("flow"))
         if event.kind == "flow.start" and name == rolled_out and event.t_s == state.flow_starts_s.get(name):
             target = event.fields.get("target")
-            yield Milestone(event.t_s, Kind.ROLLOUT, name, count=target if isinstance(target, int) else None)
+            count = target if isinstance(target, int) else None
+            yield Milestone(event.t_s, Kind.ROLLOUT, name, said=_unit(state, name), count=count)
+
+
+def _unit(state: RunState, flow: str) -> str:
+    return state.flow_units.get(flow, "agents")
 
 
 def _slos(slos: tuple[SloHistory, ...]) -> Iterator[Milestone]:
@@ -337,7 +347,7 @@ def _good_again(state: RunState, probes: list[str]) -> Iterator[Milestone]:
                 yield Milestone(spell[0], Kind.GOOD_AGAIN, probe, identity)
 
 
-def _lever_phases(state: RunState, probes: list[str]) -> Iterator[LeverPhase]:
+def _lever_phases(state: RunState, probes: list[str], profile: Mapping[str, Any]) -> Iterator[LeverPhase]:
     for phase in state.phases:
         levers = tuple(name for t_s, name in _levers(state) if contains(phase.span, t_s))
         if not levers:
@@ -345,7 +355,7 @@ def _lever_phases(state: RunState, probes: list[str]) -> Iterator[LeverPhase]:
         end_s = state.last_t_s if phase.end_s is None else phase.end_s
         recovered = _well_at_end(state, probes, (phase.start_s, end_s))
         looked_at = max(phase.start_s, end_s - LIMITING_S), end_s
-        found = tuple(findings(state, looked_at)) if recovered is False else ()
+        found = tuple(findings(state, looked_at, profile)) if recovered is False else ()
         yield LeverPhase(phase, levers, tuple(_ends(state, phase)), recovered, looked_at, found)
 
 

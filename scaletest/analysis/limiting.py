@@ -4,15 +4,20 @@ Rules in order, the first that applies names the *limiting* resource, since one 
 exhausted too:
 
 1. **memory** of an API server: killed at its cap, or its resident set at 90 % of the cap or more.
-2. **cpu** of an API server at 90 % of its quota or more (mean), or of the host with less than 5 % idle.
-3. **apf**: a priority level with all its seats in use while requests queue in it, or are rejected.
-4. **etcd_space**: requests failed because etcd's quota is used up (NOSPACE: it answers reads and takes no writes).
-5. **etcd_fsync**: p99 of the WAL's fsync over 100 ms: etcd's heartbeat interval by default, ten times what its guide asks of a disk.
-6. **etcd_cpu** at 90 % of etcd's quota or more (mean).
-7. **generator**: the load driver at 90 % of the one core that it has. Then it is the driver that is measured.
-
-With API Priority and Fairness on, as it is by default, the in-flight limits are the sum of all levels' seats, and no limit of their own.
-The network is the loopback of one machine: what it takes is CPU of the host. Garbage collection is not told from other CPU.
+2. **gc**: an API server's memory at 90 % of its GOMEMLIMIT or more, and garbage collection at a quarter of its CPU or more. Without a
+   GOMEMLIMIT, garbage collection is a part of the CPU and is said there.
+3. **cpu** of an API server at 90 % of its quota or more (mean), or of the host with less than 5 % idle.
+4. **apf**: a priority level with all its seats in use while requests queue in it, or are rejected.
+5. **in_flight**, where API Priority and Fairness is off: as many requests as the limit lets through, while others are rejected. Where it
+   is on, the limits are the sum of all levels' seats, and none of their own.
+6. **etcd_space**: requests failed because etcd's quota is used up (NOSPACE: it answers reads and takes no writes).
+7. **etcd_fsync**: p99 of the WAL's fsync over 100 ms: etcd's heartbeat interval by default, ten times what its guide asks of a disk.
+8. **etcd_cpu** at 90 % of etcd's quota or more (mean).
+9. **network**: connections not taken because the queue of a listener was full, or memory for sockets short. Nothing else: on the loopback
+   of one machine bandwidth is CPU of the host, which has a rule.
+10. **generator**: the load driver at 90 % of the one core that it has. Then it is the driver that is measured.
+11. **watch_cache**: watchers ended because they did not take their events in time, or consistent reads that the cache was too late for.
+    Last, since what is late may be etcd, the API server's CPU, or whoever watches.
 
 A rule whose figures were not measured cannot apply, and says so by having none.
 """
@@ -22,8 +27,8 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from scaletest.analysis.components import ComponentSeries
 from scaletest.analysis.series import Span, contains
@@ -33,6 +38,7 @@ __all__ = [
     "API_SERVER",
     "CPU_SHARE",
     "FSYNC_P99_S",
+    "GC_SHARE",
     "GENERATOR_CORES",
     "IDLE_SHARE",
     "MEMORY_SHARE",
@@ -47,11 +53,21 @@ API_SERVER: Final = "kube-apiserver"
 
 MEMORY_SHARE: Final = 0.90
 CPU_SHARE: Final = 0.90
+GC_SHARE: Final = 0.25
+"""What Go's collector aims at while it marks (``gcBackgroundUtilization`` of its runtime): with more than that in the mean it never rests."""
 IDLE_SHARE: Final = 0.05
 FSYNC_P99_S: Final = 0.100
 GENERATOR_CORES: Final = 0.90
 
 _ETCD: Final = "etcd"
+READ_ONLY: Final = "read-only requests"
+MUTATING: Final = "mutating requests"
+_IN_FLIGHT_FLAGS: Final = {
+    READ_ONLY: ("max-requests-inflight", 400),
+    MUTATING: ("max-mutating-requests-inflight", 200),
+}
+_READING: Final = frozenset({"GET", "LIST", "WATCH"})
+_FALSE: Final = frozenset({"0", "f", "false"})
 _NO_SPACE: Final = "database space exceeded"
 """What the API server passes on of etcd's answer when its quota is used up."""
 
@@ -60,13 +76,17 @@ class Resource(enum.StrEnum):
     """What can give out."""
 
     MEMORY = "memory"
+    GC = "gc"
     CPU = "cpu"
     HOST_CPU = "host_cpu"
     APF = "apf"
+    IN_FLIGHT = "in_flight"
     ETCD_SPACE = "etcd_space"
     ETCD_FSYNC = "etcd_fsync"
     ETCD_CPU = "etcd_cpu"
+    NETWORK = "network"
     GENERATOR = "generator"
+    WATCH_CACHE = "watch_cache"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +95,36 @@ class Finding:
 
     resource: Resource
     subject: str
-    """A component, a priority level, ``host`` or ``etcd``."""
+    """A component, a priority level, a kind of requests, ``host``, ``etcd`` or ``TCP``."""
     at_limit: bool
     values: Mapping[str, float] = field(default_factory=dict)
     """The figures in base units, by name; only those that were measured."""
 
 
-def findings(state: RunState, span: Span) -> list[Finding]:
-    """Apply every rule to a span; in the order of the rules, of one rule the fullest subject first."""
-    rules = (_memory, _cpu, _host, _apf, _space, _fsync, _etcd_cpu, _generator)
-    return [item for rule in rules for item in rule(state, span)]
+def findings(state: RunState, span: Span, profile: Mapping[str, Any]) -> list[Finding]:
+    """Apply every rule to a span; in the order of the rules, of one rule the fullest subject first.
+
+    ``profile`` is the resolved one of ``run.json``: the in-flight limits are flags of the API server.
+    """
+    before = (_memory, _gc, _cpu, _host, _apf)
+    after = (_space, _fsync, _etcd_cpu, _network, _generator, _watch_cache)
+    return [
+        *(item for rule in before for item in rule(state, span)),
+        *_in_flight(state, span, in_flight_limits(profile)),
+        *(item for rule in after for item in rule(state, span)),
+    ]
+
+
+def in_flight_limits(profile: Mapping[str, Any]) -> dict[str, float]:
+    """Return the in-flight limits of an API server by kind of request; empty where API Priority and Fairness is on, as it is by default.
+
+    Defaults are kube-apiserver's; 0 is no limit.
+    """
+    args = ((profile.get("controlPlane") or {}).get("args") or {}).get(API_SERVER) or {}
+    if str(args.get("enable-priority-and-fairness", True)).lower() not in _FALSE:
+        return {}
+    limits = {kind: float(args.get(flag, default)) for kind, (flag, default) in _IN_FLIGHT_FLAGS.items()}
+    return {kind: limit for kind, limit in limits.items() if limit > 0}
 
 
 def limiting(found: Sequence[Finding]) -> Finding | None:
@@ -110,7 +150,20 @@ def _memory(state: RunState, span: Span) -> list[Finding]:
 
 def _cpu(state: RunState, span: Span) -> list[Finding]:
     found = [item for name, component in _servers(state) for item in _cores(Resource.CPU, name, component, span)]
+    shared = _known(gc_share=state.api_servers.gc_share(span))
+    found = [replace(item, values={**item.values, **shared}) for item in found]
     return _fullest(found, lambda values: (values["cores"],))
+
+
+def _gc(state: RunState, span: Span) -> list[Finding]:
+    share = state.api_servers.gc_share(span)
+    samples = [item for item in state.api_servers.go_memory if contains(span, item.t_s)]
+    if math.isnan(share) or not samples:
+        return []
+    fullest = max(samples, key=lambda item: item.used_bytes / item.limit_bytes)
+    at_limit = fullest.used_bytes / fullest.limit_bytes >= MEMORY_SHARE and share >= GC_SHARE
+    values = {"gc_share": share, "used_bytes": fullest.used_bytes, "limit_bytes": fullest.limit_bytes}
+    return [Finding(Resource.GC, API_SERVER, at_limit, values)]
 
 
 def _etcd_cpu(state: RunState, span: Span) -> list[Finding]:
@@ -163,6 +216,43 @@ def _apf(state: RunState, span: Span) -> list[Finding]:
     return _fullest(
         found, lambda values: (values["queued"] + values["rejected"], values["seats_in_use"] / values["seats"])
     )
+
+
+def _in_flight(state: RunState, span: Span, limits: Mapping[str, float]) -> list[Finding]:
+    found: list[Finding] = []
+    samples = [item for item in state.api_servers.in_flight if contains(span, item.t_s)]
+    for kind, limit in limits.items() if samples else ():
+        most = max(item.read_only if kind == READ_ONLY else item.mutating for item in samples)
+        rejected = sum(
+            count
+            for key, count in state.api_servers.requests(span).items()
+            if key.endswith(" 429") and (key.split()[0] in _READING) == (kind == READ_ONLY)
+        )
+        values = {"in_flight": most, "limit": limit, "rejected": rejected}
+        found.append(Finding(Resource.IN_FLIGHT, kind, most >= limit and rejected > 0, values))
+    return _fullest(found, lambda values: (values["rejected"], values["in_flight"] / values["limit"]))
+
+
+def _network(state: RunState, span: Span) -> list[Finding]:
+    values = _known(
+        listen_overflows=state.host.counted(span, "listen_overflows"),
+        memory_pressures=state.host.counted(span, "memory_pressures"),
+    )
+    return [Finding(Resource.NETWORK, "TCP", sum(values.values()) > 0, values)] if values else []
+
+
+def _watch_cache(state: RunState, span: Span) -> list[Finding]:
+    counted = state.api_servers.watch_cache(span)
+    if not counted:
+        return []
+    waits = counted.get("waits", 0.0)
+    values = _known(
+        terminated_watchers=counted.get("terminated_watchers", 0.0),
+        fallbacks=counted.get("fallbacks", 0.0),
+        mean_wait_s=counted.get("wait_s", 0.0) / waits if waits else math.nan,
+    )
+    at_limit = values["terminated_watchers"] + values["fallbacks"] > 0
+    return [Finding(Resource.WATCH_CACHE, API_SERVER, at_limit, values)]
 
 
 def _space(state: RunState, span: Span) -> list[Finding]:

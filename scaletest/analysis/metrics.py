@@ -1,4 +1,4 @@
-"""What the servers said of themselves on ``/metrics``: flow control of the API servers, disk and size of etcd.
+"""What the servers said of themselves on ``/metrics``: flow control, garbage collection and watch cache of the API servers, disk and size of etcd.
 
 Counters are turned into increases between two scrapes of one server, each at the time of the second. What a server counted
 before its first scrape, or lost when it was killed, is unknown and stays so.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from scaletest.analysis.series import Span, bucket_quantile, contains, counter_increases
 
-__all__ = ["ApfSample", "ApiServerMetrics", "EtcdMetrics", "EtcdSample"]
+__all__ = ["ApfSample", "ApiServerMetrics", "EtcdMetrics", "EtcdSample", "GoMemory", "InFlight"]
 
 _Counter = tuple[str, str, str]
-"""(``dispatched`` | ``rejected`` | ``requests``, level, reason or verb and code)."""
+"""(``dispatched`` | ``rejected`` | ``requests`` | ``watch_cache``, level, reason, verb and code, or name)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,24 @@ class ApfSample:
     executing: float
 
 
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """Requests that one server was doing, at most, in the second before a scrape."""
+
+    t_s: float
+    mutating: float
+    read_only: float
+
+
+@dataclass(frozen=True, slots=True)
+class GoMemory:
+    """Memory of one server that counts against its GOMEMLIMIT, where it has one."""
+
+    t_s: float
+    used_bytes: float
+    limit_bytes: float
+
+
 @dataclass(slots=True)
 class ApiServerMetrics:
     """Scrapes of all API servers."""
@@ -39,9 +57,13 @@ class ApiServerMetrics:
     increases: list[tuple[float, dict[_Counter, float]]] = field(default_factory=list)
     answered: list[tuple[float, str, float]] = field(default_factory=list)
     """Requests that a server answered between two of its scrapes: time of the second, server, number."""
-    in_flight: list[tuple[float, float]] = field(default_factory=list)
+    in_flight: list[InFlight] = field(default_factory=list)
+    go_memory: list[GoMemory] = field(default_factory=list)
+    go_cpu_s: list[tuple[float, dict[str, float]]] = field(default_factory=list)
+    """Increases of the CPU that Go's runtime gave out, left idle and spent on garbage collection, of one server between two scrapes."""
     scrapes: int = 0
     _counters: dict[str, dict[_Counter, float]] = field(default_factory=dict)
+    _go_cpu_s: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Take in a ``metrics.apiserver`` record. Raises what a malformed one makes Python raise, changing nothing."""
@@ -56,8 +78,14 @@ class ApiServerMetrics:
             counters["dispatched", str(level), ""] = float(data.get("dispatched") or 0)
             for reason, value in (data.get("rejected") or {}).items():
                 counters["rejected", str(level), str(reason)] = float(value)
-        in_flight = sum(float(value or 0) for value in (record.get("inflight") or {}).values())
-        previous = self._counters.get(server)
+        for name, value in (record.get("watch_cache") or {}).items():
+            counters["watch_cache", "", str(name)] = float(value)
+        go = record.get("go") or {}
+        cpu_s = {key: float(go[key]) for key in _GO_CPU if key in go}
+        in_flight = (float((record.get("inflight") or {}).get(kind) or 0) for kind in ("mutating", "read_only"))
+        busy = InFlight(t_s, *in_flight)
+        memory = GoMemory(t_s, _or_nan(go.get("memory_bytes")), _or_nan(go.get("memory_limit_bytes")))
+        previous, previous_cpu_s = self._counters.get(server), self._go_cpu_s.get(server)
         for level, sample in samples:
             self.levels.setdefault(level, []).append(sample)
         if previous is not None:
@@ -66,8 +94,13 @@ class ApiServerMetrics:
             self.answered.append(
                 (t_s, server, sum(value for (kind, _, _), value in grown.items() if kind == "requests"))
             )
-        self._counters[server] = counters
-        self.in_flight.append((t_s, in_flight))
+        # Apart from the others: these are estimates, and one that shrank by a little would look like a restart.
+        if previous_cpu_s is not None:
+            self.go_cpu_s.append((t_s, counter_increases(previous_cpu_s, cpu_s)))
+        self._counters[server], self._go_cpu_s[server] = counters, cpu_s
+        self.in_flight.append(busy)
+        if not math.isnan(memory.used_bytes) and not math.isnan(memory.limit_bytes):
+            self.go_memory.append(memory)
         self.scrapes += 1
 
     def level(self, name: str, span: Span) -> list[ApfSample]:
@@ -94,6 +127,21 @@ class ApiServerMetrics:
                 sums[server] = sums.get(server, 0.0) + count
         return sums
 
+    def gc_share(self, span: Span) -> float:
+        """Return the share of CPU that garbage collection took within a span, of all servers together; NaN when none was collected.
+
+        Of the CPU that Go used, without what it collected on processors that had nothing else to do: runtime/metrics says to
+        leave that out, and to compare these figures with each other only.
+        """
+        grown = [increase for t_s, increase in self.go_cpu_s if contains(span, t_s)]
+        all_s, idle_s, gc_s, spare_s = (sum(increase.get(key, 0.0) for increase in grown) for key in _GO_CPU)
+        used_s = all_s - idle_s - spare_s
+        return (gc_s - spare_s) / used_s if used_s > 0 else math.nan
+
+    def watch_cache(self, span: Span) -> dict[str, float]:
+        """Return what the watch caches counted within a span: ``terminated_watchers``, ``fallbacks``, ``waits``, ``wait_s``; empty without two scrapes."""
+        return self._sum("watch_cache", "", span)
+
     def _sum(self, what: str, level: str, span: Span) -> dict[str, float]:
         sums: dict[str, float] = {}
         for t_s, increases in self.increases:
@@ -102,6 +150,9 @@ class ApiServerMetrics:
                     if kind == what and of_level == level:
                         sums[key] = sums.get(key, 0.0) + value
         return sums
+
+
+_GO_CPU: Final = ("cpu_s", "idle_s", "gc_s", "gc_idle_s")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ search goes on to multiples of the load that held, and then back to a part of it
     graceful    none of these: what is beyond capacity waits or is turned away, and nothing else changes.
 
 Goodput is requests answered with 2xx, per second; or the bytes of answers, per second, where answers grow with the load (a LIST of pods that
-stand on as many nodes as there are agents: half as many answers of twice the size are as much work done). A stage whose load the generator could not make says nothing of goodput or operators; a
+stand on as many nodes as there are agents: half as many answers of twice the size are as much work done); or, where watches stand, the events
+that came to them, per second. A stage whose load the generator could not make says nothing of goodput or operators; a
 kill in it still counts.
 """
 
@@ -51,6 +52,7 @@ class Goodput(enum.StrEnum):
 
     ANSWERS = "answers"
     BYTES = "bytes"
+    EVENTS = "events"
 
     def written(self, per_s: float) -> str:
         """Format a goodput for people."""

@@ -1,6 +1,7 @@
 """What a search found, put together: the curve, what gave out, what lies past it, and what the laws would have said.
 
-Everything is measured over the *steady part* of each step. Latency and goodput are those of the flows that make the load; operator access is
+Everything is measured over the *steady part* of each step. Latency and goodput are those of the flows that make the load, and where watches
+stand those of the events that came to them; operator access is
 that of all probes that ask for something, each identity at its best API server, and of these the worst. Steps at the same load are shown
 one by one on the curve and never averaged.
 """
@@ -43,6 +44,8 @@ class Point:
     bytes_per_s: float
     answer_bytes: float
     """Mean size of an answer."""
+    events_per_s: float
+    """Events that came to the watches of ``watchers`` flows."""
     p50_s: float
     p99_s: float
     error_rate: float
@@ -57,7 +60,13 @@ class Point:
 
     def goodput_per_s(self, goodput: Goodput) -> float:
         """Return the goodput in what it is counted in."""
-        return self.bytes_per_s if goodput is Goodput.BYTES else self.answers_per_s
+        match goodput:
+            case Goodput.BYTES:
+                return self.bytes_per_s
+            case Goodput.EVENTS:
+                return self.events_per_s
+            case Goodput.ANSWERS:
+                return self.answers_per_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +114,7 @@ def analyse(state: RunState, profile: Mapping[str, Any]) -> Saturation | None:
         found=found,
         points=points,
         goodput=goodput,
-        attribution=_attribution(state, log, found),
+        attribution=_attribution(state, log, found, profile),
         past=_past(state, points, found, goodput, back),
         back=back,
         law=law,
@@ -116,23 +125,16 @@ def analyse(state: RunState, profile: Mapping[str, Any]) -> Saturation | None:
 
 def _usl(log: SearchLog, points: Sequence[Point], goodput: Goodput) -> UslFit | None:
     """Fit throughput over the number of clients; where the load is a rate, or answers grow with it, that law says nothing."""
-    if log.unit or not log.space.whole or goodput is Goodput.BYTES:
+    if log.unit or not log.space.whole or goodput is not Goodput.ANSWERS:
         return None
     return fit_usl([(p.step.value, p.answers_per_s) for p in points if p.step.counted and _is_load(log, p)])
 
 
 def _point(state: RunState, log: SearchLog, step: SearchStep) -> Point:
     span = step.steady or (step.start_s, step.end_s or step.start_s)
-    load = StepTotals.merged(
-        [
-            totals
-            for name in log.flows
-            if (series := state.flows.get(name)) is not None
-            for totals in [series.totals(span).step(None)]
-            if totals is not None
-        ]
-    )
-    seconds = max((state.flows[name].totals(span).covered_s for name in log.flows if name in state.flows), default=0.0)
+    load, seconds = _together(state, log.flows, span)
+    watches, watched_s = _together(state, [name for name, unit in state.flow_units.items() if unit == "watches"], span)
+    latency_us = watches.event_us if watched_s else load.latency_us
     operator_success, operator_p99_s = _operators(state, span)
     whole = (step.start_s, step.end_s or math.inf)
     servers = {name: item for name, item in state.components.items() if name.startswith(API_SERVER)}
@@ -143,8 +145,9 @@ def _point(state: RunState, log: SearchLog, step: SearchStep) -> Point:
         answers_per_s=load.good / seconds if seconds else _NEVER,
         bytes_per_s=load.bytes / seconds if seconds else _NEVER,
         answer_bytes=load.bytes / load.good if load.good else _NEVER,
-        p50_s=_quantile_s(load.latency_us, 0.5),
-        p99_s=_quantile_s(load.latency_us, 0.99),
+        events_per_s=watches.events / watched_s if watched_s else _NEVER,
+        p50_s=_quantile_s(latency_us, 0.5),
+        p99_s=_quantile_s(latency_us, 0.99),
         error_rate=load.failed / load.requests if load.requests else _NEVER,
         operator_p99_s=operator_p99_s,
         operator_success=operator_success,
@@ -154,6 +157,13 @@ def _point(state: RunState, log: SearchLog, step: SearchStep) -> Point:
             name for name, item in sorted(state.components.items()) if item.oom_kills(whole) or item.restarts(whole)
         ),
     )
+
+
+def _together(state: RunState, flows: Sequence[str], span: Span) -> tuple[StepTotals, float]:
+    """Return the totals of some flows over a span, and the time that they cover."""
+    found = [state.flows[name].totals(span) for name in flows if name in state.flows]
+    steps = [step for totals in found if (step := totals.step(None)) is not None]
+    return StepTotals.merged(steps), max((totals.covered_s for totals in found), default=0.0)
 
 
 def _quantile_s(histogram: Histogram, q: float) -> float:
@@ -176,6 +186,8 @@ def _is_load(log: SearchLog, point: Point) -> bool:
 
 
 def _goodput(points: Sequence[Point]) -> Goodput:
+    if any(point.events_per_s > 0 for point in points):
+        return Goodput.EVENTS
     sizes = [point.answer_bytes for point in points if point.step.counted and point.answer_bytes > 0]
     grows = bool(sizes) and max(sizes) > (1 + _GROWS_SHARE) * min(sizes)
     return Goodput.BYTES if grows else Goodput.ANSWERS
@@ -189,14 +201,14 @@ def _return(log: SearchLog) -> Return | None:
     return Return(step.value, step.recovered_after_s, step.waited_s or 0.0)
 
 
-def _attribution(state: RunState, log: SearchLog, found: Conclusion) -> Attribution | None:
+def _attribution(state: RunState, log: SearchLog, found: Conclusion, profile: Mapping[str, Any]) -> Attribution | None:
     """Look at the smallest load that fails; where none does, nothing gave out."""
     failed = [step for step in log.at(found.fails) if step.steady is not None]
     if not failed:
         return None
     step = failed[-1]
     assert step.steady is not None
-    evidence = tuple(findings(state, step.steady))
+    evidence = tuple(findings(state, step.steady, profile))
     return Attribution(step.value, limiting(evidence), evidence)
 
 

@@ -11,7 +11,17 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
-__all__ = ["EVER", "Span", "bucket_quantile", "contains", "counter_increases", "resample", "sustained"]
+__all__ = [
+    "EVER",
+    "Span",
+    "bucket_quantile",
+    "contains",
+    "counter_increases",
+    "interpolated_quantile",
+    "quantile_over_time",
+    "resample",
+    "sustained",
+]
 
 Span = tuple[float, float]
 EVER: Final[Span] = (-math.inf, math.inf)
@@ -38,25 +48,41 @@ def counter_increases(
 
 
 def bucket_quantile(q: float, counts: Mapping[float, float]) -> float:
-    """Return a quantile of a Prometheus histogram: ``counts`` are cumulative by upper bound.
+    """Return a quantile of a Prometheus histogram: ``counts`` are cumulative by upper bound; see ``interpolated_quantile``."""
+    bounds = sorted(counts)
+    return interpolated_quantile(q, bounds, [counts[bound] for bound in bounds])
+
+
+def interpolated_quantile(q: float, bounds: Sequence[float], cumulative: Sequence[float]) -> float:
+    """Return a quantile of a Prometheus histogram: rising upper bounds, and the counts up to each.
 
     Linear within a bucket, as PromQL's ``histogram_quantile``; the highest finite bound when the quantile lies above
     it; NaN when there is no observation.
     """
-    bounds = sorted(counts)
-    total = counts[bounds[-1]] if bounds else 0
+    total = cumulative[-1] if cumulative else 0
     if total <= 0:
         return math.nan
     rank = q * total
     low_bound, low_count = 0.0, 0.0
-    for bound in bounds:
-        if counts[bound] >= rank:
+    for bound, count in zip(bounds, cumulative, strict=True):
+        if count >= rank:
             if math.isinf(bound):
                 return low_bound
-            inside = counts[bound] - low_count
+            inside = count - low_count
             return bound if inside <= 0 else low_bound + (bound - low_bound) * (rank - low_count) / inside
-        low_bound, low_count = bound, counts[bound]
+        low_bound, low_count = bound, count
     return low_bound
+
+
+def quantile_over_time(q: float, values: Iterable[float]) -> float:
+    """Return a quantile of samples as PromQL's ``quantile_over_time``: linear between neighbours; NaN of nothing."""
+    ordered = sorted(values)
+    if not ordered:
+        return math.nan
+    rank = q * (len(ordered) - 1)
+    low = math.floor(rank)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (rank - low)
 
 
 def sustained(samples: Sequence[tuple[float, float]], for_s: float) -> float:

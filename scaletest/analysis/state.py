@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from scaletest.analysis.captures import CapturedProfile
 from scaletest.analysis.components import (
     ComponentExit,
     ComponentLimit,
@@ -23,6 +24,7 @@ from scaletest.analysis.components import (
     ProcessSeries,
 )
 from scaletest.analysis.flows import FlowInterval, FlowSeries, PackedHistogram
+from scaletest.analysis.latency import LatencyMetrics
 from scaletest.analysis.lockouts import Observation
 from scaletest.analysis.metrics import ApiServerMetrics, EtcdMetrics
 from scaletest.analysis.searchlog import SEARCH_KINDS, SearchLog, apply_search
@@ -132,6 +134,8 @@ class RunState:
     phases: list[PhaseSpan] = field(default_factory=list)
     flows: dict[str, FlowSeries] = field(default_factory=dict)
     flow_starts_s: dict[str, float] = field(default_factory=dict)
+    flow_units: dict[str, str] = field(default_factory=dict)
+    """What a flow consists of: agents, watches, connections, users."""
     flow_stops_s: dict[str, float] = field(default_factory=dict)
     flow_samples: list[FlowSample] = field(default_factory=list)
     probes: dict[str, dict[tuple[str, str], list[Observation]]] = field(default_factory=dict)
@@ -145,9 +149,13 @@ class RunState:
     generator: list[GeneratorSample] = field(default_factory=list)
     generator_process: ProcessSeries = field(default_factory=ProcessSeries)
     api_servers: ApiServerMetrics = field(default_factory=ApiServerMetrics)
+    latency: LatencyMetrics = field(default_factory=LatencyMetrics)
+    """Histograms of the API servers."""
     etcd: EtcdMetrics = field(default_factory=EtcdMetrics)
     search: SearchLog | None = None
     """The saturation search, where the profile has one and it began."""
+    profiles: list[CapturedProfile] = field(default_factory=list)
+    """Profiles of the API servers that were captured, or could not be."""
     gaps: list[tuple[float, str, str]] = field(default_factory=list)
     """Scrapes of /metrics that failed: time, target and outcome."""
     events: list[Event] = field(default_factory=list)
@@ -234,6 +242,7 @@ def _phase_end(state: RunState, record: Record) -> None:
 def _flow_start(state: RunState, record: Record) -> None:
     state.flow_starts_s.setdefault(str(record["flow"]), float(record["t"]))
     state.flow_stops_s.pop(str(record["flow"]), None)
+    state.flow_units[str(record["flow"])] = str(record.get("unit") or "agents")
 
 
 def _flow_stop(state: RunState, record: Record) -> None:
@@ -390,8 +399,10 @@ _HANDLERS: Final[dict[str, Callable[[RunState, Record], None]]] = {
     "process": _process,
     "host": _host,
     "metrics.apiserver": lambda state, record: state.api_servers.add(record),
+    "metrics.latency": lambda state, record: state.latency.add(record),
     "metrics.etcd": lambda state, record: state.etcd.add(record),
     "metrics.gap": _metrics_gap,
+    "pprof": lambda state, record: state.profiles.append(CapturedProfile.parse(record)),
     "component.limit": _component_limit,
     "component.start": _component_start,
     "component.exit": _component_exit,

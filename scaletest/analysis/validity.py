@@ -51,6 +51,10 @@ OTHERS_WARNING_SHARE: Final = 0.20
 """Share of CPU time that processes outside the run may take before it is said. Not a reason to call a run invalid: the kernel's work
 for the run counts among it, and a machine with idle cores suffers little."""
 
+OWN_COST_CORES: Final = 0.05
+"""What scraping, probes, conditions and live view together may take of a core: on the two cores of a laptop 2.5 % of what there is, which
+moves no latency beyond its noise."""
+
 SKIPPED_LIMIT_SHARE: Final = 0.05
 """Share of the probes' requests that may go unsent because the prober itself was held up."""
 
@@ -66,6 +70,7 @@ BEGUN_LIMIT_SHARE: Final = 0.995
 
 _SHORTEST_PHASE_S: Final = 5.0
 _ASKED: Final = "asked"
+_COMMAND: Final = "cli"
 
 
 class Grade(enum.StrEnum):
@@ -97,6 +102,7 @@ def check_validity(state: RunState, profile: Mapping[str, Any], *, broken_lines:
         _journal(state, broken_lines),
         *_steal(state, state.measured),
         *_others(state),
+        *_own_cost(state),
         *_probers(state, (-math.inf, searched_s), skips),
     ]
     if state.flows or state.flow_starts_s:
@@ -176,6 +182,17 @@ def _others(state: RunState) -> Iterator[Check]:
     idle = format_share(state.host.cpu_share(span, "idle"))
     remedy = "Latencies may be theirs: run on a machine with nothing else to do."
     yield Check("other processes", Grade.WARNING, f"{said}, {idle} was idle", remedy)
+
+
+def _own_cost(state: RunState) -> Iterator[Check]:
+    command = state.components.get(_COMMAND)
+    cores = command.process.mean_cores(state.measured) if command is not None else math.nan
+    if not math.isnan(cores):
+        limit = format_share(OWN_COST_CORES)
+        said = f"the command took {format_share(cores)} of a core for scrapes, probes and view (limit {limit})"
+        over = cores > OWN_COST_CORES
+        remedy = "Longer periods in observe and probes: what it takes, the control plane and the load lack."
+        yield Check("own cost", Grade.WARNING if over else Grade.GOOD, said, remedy if over else None)
 
 
 def _probers(state: RunState, span: Span, skips: int = 0) -> Iterator[Check]:
@@ -269,14 +286,15 @@ def _rollouts(state: RunState, profile: Mapping[str, Any], until_s: float) -> It
         start_s = state.flow_starts_s.get(name)
         if rate_per_s is None or start_s is None:
             continue
+        unit = state.flow_units.get(name, "agents")
         behind_s, at = _furthest_behind(
             [item for item in series.intervals if item.end_s <= until_s], start_s, rate_per_s
         )
         if at is None:
-            yield Check(f"rollout of {name}", Grade.GOOD, f"{rate_per_s:g} agents/s, as asked")
+            yield Check(f"rollout of {name}", Grade.GOOD, f"{rate_per_s:g} {unit}/s, as asked")
             continue
-        said = f"{at.started:,} of {at.target:,} agents at {at.end_s:.1f} s, {format_duration(behind_s)} late"
-        remedy = f"The driver cannot start {rate_per_s:g} agents/s: ask for a slower rollout."
+        said = f"{at.started:,} of {at.target:,} {unit} at {at.end_s:.1f} s, {format_duration(behind_s)} late"
+        remedy = f"The driver cannot start {rate_per_s:g} {unit}/s: ask for a slower rollout."
         yield _graded(f"rollout of {name}", bad=True, said=said, remedy=remedy)
 
 
@@ -353,8 +371,9 @@ def _has_objective(profile: Mapping[str, Any], subject: str) -> bool:
 
 def _rollout_per_s(profile: Mapping[str, Any], flow: str) -> float | None:
     try:
-        rollout = profile["flows"][flow]["agents"]["rollout"]
+        spec = profile["flows"][flow]
+        rollout = (spec.get("agents") or spec["watchers"])["rollout"]
         rate_per_s = parse_rate_per_s(rollout) if isinstance(rollout, str) else float(rollout)
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
     return rate_per_s if rate_per_s > 0 else None

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scaletest.cli._running import RESULTS, RunRequest, execute_once, reader_may_go, say
+from scaletest.cli._reports import read_subject
+from scaletest.cli._running import RESULTS, RunRequest, deliver, execute_once
+from scaletest.cli._streams import say
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
 from scaletest.core.errors import ExitCode, ResourceShortage, RunDirectoryError, ScaletestError, UsageError
 from scaletest.core.matrixdir import MatrixInfo, RunEntry
 from scaletest.core.units import format_bytes, format_count, format_duration
-from scaletest.report.matrix_build import build_matrix
-from scaletest.report.matrix_json import render_matrix_json
-from scaletest.report.matrix_table import print_matrix
 from scaletest.runner.matrix import Matrix, Variant, make_matrix, parse_axes
 from scaletest.runner.matrix_run import begin, check_same, execute_matrix, held, left_to_run, new_info, resumable
 from scaletest.runner.plan import refuse_if_too_large
@@ -162,15 +161,11 @@ def _versions(variant: Variant) -> tuple[str, str]:
 
 
 def _report(request: MatrixRequest, directory: Path, info: MatrixInfo) -> None:
-    document = build_matrix(directory)
-    with reader_may_go():
-        if request.run.as_json:
-            print(render_matrix_json(document), end="")  # noqa: T201
-        else:
-            print_matrix(document, sys.stdout)
+    subject = read_subject(directory)
+    code = deliver(subject, request.run, subject.exit_code)
     if any(entry.status != "finished" for entry in info.runs):
         say(f"the rest: scaletest run with the same profile and options, and --resume {directory}")
-    raise SystemExit(document.verdict.exit_code)
+    raise SystemExit(int(code))
 
 
 def _plan_lines(request: MatrixRequest, matrix: Matrix, info: MatrixInfo, directory: Path) -> Iterator[str]:

@@ -102,10 +102,11 @@ def _flow_text(flow: FlowSpec, nodes: int) -> str:
     if flow.arrivals is not None:
         mix = ", ".join(flow.titles)
         return f"{_arrivals_text(flow.arrivals)} on {format_count(flow.arrivals.connections)} connections as {flow.identity}: {mix}"
-    assert flow.agents is not None
+    assert flow.placed is not None
     steps = ", ".join(step.title for step in flow.steps)
-    agents = format_count(flow.agents.total(nodes))
-    return f"{agents} agents at {flow.agents.rollout_per_s:g}/s as {flow.identity}: {steps}"
+    rate_per_s = flow.placed.rollout_per_s
+    rate = "as fast as they open" if rate_per_s is None else f"at {rate_per_s:g}/s"
+    return f"{format_count(flow.placed.total(nodes))} {flow.unit} {rate} as {flow.identity}: {steps}"
 
 
 def _arrivals_text(spec: ArrivalsSpec) -> str:

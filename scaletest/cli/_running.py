@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from scaletest.analysis.verdict import worst
+from scaletest.cli._formats import Format
 from scaletest.cli._plan_text import plan_text
+from scaletest.cli._reports import ReportFile, Subject, print_reports, read_subject, render, write_report
+from scaletest.cli._streams import reader_may_go, say
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
@@ -23,12 +26,9 @@ from scaletest.core.journal import Record
 from scaletest.core.units import format_count
 from scaletest.observe.hostinfo import host_info
 from scaletest.profile.loading import LoadedProfile, load_profile
-from scaletest.report.build import build
-from scaletest.report.json_report import render_json
+from scaletest.report.github import annotation_lines, tell_github
 from scaletest.report.live import LiveView, can_show
 from scaletest.report.progress import ProgressWriter
-from scaletest.report.rundir import load_run
-from scaletest.report.terminal import print_report
 from scaletest.runner.local import LocalEngines, LocalOptions
 from scaletest.runner.plan import RunPlan, make_plan, refuse_if_too_large
 from scaletest.runner.rundirs import default_run_dir
@@ -36,7 +36,7 @@ from scaletest.runner.searchplan import SearchPlan, plan_search
 from scaletest.runner.session import RunOptions, RunResult, execute
 from scaletest.runner.versions import refuse_unknown_versions
 
-__all__ = ["RESULTS", "RunRequest", "execute_once", "reader_may_go", "run_profile", "say"]
+__all__ = ["RESULTS", "RunRequest", "deliver", "execute_once", "run_profile"]
 
 RESULTS: Final = Path("results")
 
@@ -53,8 +53,11 @@ class RunRequest:
     keep: bool
     binaries: Sequence[str]
     dry_run: bool
-    as_json: bool
     quiet: bool
+    format: Format = Format.TEXT
+    """What is printed on stdout at the end."""
+    reports: Sequence[ReportFile] = ()
+    """What is written into files beside it."""
 
 
 def run_profile(request: RunRequest) -> None:
@@ -79,13 +82,27 @@ def run_profile(request: RunRequest) -> None:
         nodes = format_count(plan.most_nodes)
         say(f"starting Kubernetes {binaries.kubernetes} with etcd {binaries.etcd}, for {nodes} nodes")
     result = asyncio.run(execute_once(request, loaded, binaries, run_dir))
-    document = build(load_run(result.run_dir))
+    raise SystemExit(int(deliver(read_subject(result.run_dir), request, result.verdict.exit_code)))
+
+
+def deliver(subject: Subject, request: RunRequest, verdict: ExitCode) -> ExitCode:
+    """Write and print the reports that were asked for; return the exit code: the verdict's, if all could be written."""
+    problems = [problem for file in request.reports if (problem := write_report([subject], file)) is not None]
+    for problem in problems:
+        say(f"scaletest: {problem.message}")
+    _tell_github(subject)
     with reader_may_go():
-        if request.as_json:
-            print(render_json(document), end="")  # noqa: T201
-        else:
-            print_report(document, sys.stdout)
-    raise SystemExit(int(result.verdict.exit_code))
+        print_reports([subject], request.format)
+    return worst([verdict, *(problem.exit_code for problem in problems)])
+
+
+def _tell_github(subject: Subject) -> None:
+    if not {"GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"} & set(os.environ):
+        return
+    documents = [subject.document] if subject.document is not None else []
+    tell_github(
+        render([subject], Format.MARKDOWN), annotation_lines(documents, matrix=subject.matrix), os.environ, sys.stderr
+    )
 
 
 def _standing(request: RunRequest) -> ClusterRecord | None:
@@ -156,26 +173,3 @@ def _progress(request: RunRequest, loaded: LoadedProfile) -> AbstractAsyncContex
 
 def _silent(_record: Record) -> None:
     """Show no progress."""
-
-
-@contextmanager
-def reader_may_go() -> Iterator[None]:
-    """Print within this a report that nobody need read to its end (``| head``, a terminal that was closed).
-
-    The exit code stays the verdict's.
-    """
-    try:
-        yield
-        sys.stdout.flush()
-    except OSError as error:
-        if error.errno not in {errno.EPIPE, errno.EIO}:
-            raise
-        # What is left in the buffer would be written at the exit, and fail again.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-
-
-def say(text: str) -> None:
-    """Tell people something that is no part of the report."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201

@@ -11,7 +11,20 @@ from typing import Annotated
 import typer
 
 from scaletest import __version__
-from scaletest.cli import binaries, clean, cluster, doctor, profiles, report, run
+from scaletest.cli import (
+    baseline,
+    binaries,
+    clean,
+    cluster,
+    compare,
+    doctor,
+    gate,
+    open_page,
+    profiles,
+    report,
+    run,
+    runs,
+)
 from scaletest.core.errors import ExitCode, ScaletestError, of_the_machine
 
 __all__ = ["app", "main"]
@@ -29,8 +42,13 @@ app = typer.Typer(
 
 app.command("run")(run.run)
 app.command("report")(report.report)
+app.command("compare")(compare.compare)
+app.command("gate")(gate.gate)
+app.command("open")(open_page.open_report)
+app.add_typer(runs.app, name="runs")
 app.command("doctor")(doctor.doctor)
 app.command("clean")(clean.clean)
+app.add_typer(baseline.app, name="baseline")
 app.add_typer(profiles.app, name="profiles")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(binaries.app, name="binaries")

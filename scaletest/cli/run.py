@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from scaletest.cli._formats import Format
+
 __all__ = ["run"]
-
-
-class Format(enum.StrEnum):
-    """What the report is printed as."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def run(
@@ -49,7 +43,11 @@ def run(
     resume: Annotated[
         Path | None, typer.Option("--resume", metavar="DIR", help="Go on with the matrix in this directory.")
     ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="Report on stdout as text or JSON.")] = Format.TEXT,
+    format_: Annotated[Format, typer.Option("--format", help="What to write the report on stdout as.")] = Format.TEXT,
+    report: Annotated[
+        list[str] | None,
+        typer.Option("--report", metavar="FORMAT=PATH", help="Write the report to a file too; repeatable."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
     """Run a profile on a real control plane and report where it stands.
@@ -58,12 +56,14 @@ def run(
 
     Examples:  scaletest run smoke   |   scaletest run smoke --set nodes=200   |   scaletest run ./mine.yaml --dry-run
 
-    scaletest run openai-outage --size quick
+    scaletest run openai-outage --size quick --report html=report.html --report junit=junit.xml
 
     scaletest run smoke --matrix nodes=50,500 --matrix kubernetes=1.31,1.37 --repeat 3
     """
     from scaletest.cli import _running
+    from scaletest.cli._reports import parse_report_files, refuse_on_terminal
 
+    refuse_on_terminal(format_)
     request = _running.RunRequest(
         reference=profile,
         overrides=tuple(set_ or ()),
@@ -73,7 +73,8 @@ def run(
         keep=keep,
         binaries=tuple(binary or ()),
         dry_run=dry_run,
-        as_json=format_ is Format.JSON,
+        format=format_,
+        reports=tuple(parse_report_files(report or ())),
         quiet=quiet,
     )
     if not matrix and repeat == 1 and resume is None:

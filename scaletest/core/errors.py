@@ -3,7 +3,8 @@
     ScaletestError                 what went wrong, where, what to do next
     ├── UsageError            2    the command line or a file the user wrote
     │   ├── ProfileError           a profile, with file, line and key
-    │   └── RunDirectoryError      a run directory that cannot be read or made
+    │   ├── RunDirectoryError      a run directory that cannot be read or made
+    │   └── BaselineError          a saved baseline that cannot be read or made
     ├── EnvironmentProblem    3    the machine cannot do what was asked
     │   ├── BinaryUnavailable      no source has the binary; says why for each
     │   ├── ClusterError           a control plane did not start, or went away
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 __all__ = [
+    "BaselineError",
     "BinaryUnavailable",
     "ClusterError",
     "EnvironmentProblem",
@@ -58,7 +60,7 @@ EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
     ExitCode.BUG: "a bug in scaletest itself",
     ExitCode.USAGE: "wrong usage, or an invalid profile",
     ExitCode.ENVIRONMENT: "the environment is at fault: a binary, a port, memory, a control plane that did not start",
-    ExitCode.INVALID: "the measurement is invalid: the generator was the bottleneck",
+    ExitCode.INVALID: "the measurement is invalid: the generator was the bottleneck; or a gate cannot tell",
     ExitCode.FAILED: "an objective or a regression gate failed",
     ExitCode.INTERRUPTED: "interrupted: results so far are kept, the control plane is gone",
 }
@@ -121,6 +123,14 @@ class ProfileError(UsageError):
 
 class RunDirectoryError(UsageError):
     """A run directory is missing, foreign, of a newer schema, or already there."""
+
+    def __init__(self, path: Path, what: str, *, hint: str | None = None) -> None:
+        self.path = path
+        super().__init__(f"{path}: {what}", hint=hint)
+
+
+class BaselineError(UsageError):
+    """A saved baseline is missing, foreign, of a newer schema, of another profile, or already there."""
 
     def __init__(self, path: Path, what: str, *, hint: str | None = None) -> None:
         self.path = path

@@ -12,7 +12,7 @@ already seen; merging two histograms gives exactly the histogram of the concaten
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["Histogram"]
 
@@ -102,23 +102,28 @@ class Histogram:
 
         The value is the middle of its bucket, clamped to the exact minimum and maximum; NaN when empty.
         """
-        if not self.count:
-            return math.nan
-        if not 0.0 <= q <= 1.0:
-            msg = f"a quantile lies between 0 and 1: {q}"
+        return self.quantiles((q,))[0]
+
+    def quantiles(self, shares: Sequence[float]) -> list[float]:
+        """Return the quantiles of several rising shares, as ``quantile`` does, in one pass."""
+        if not all(0.0 <= q <= 1.0 for q in shares):
+            msg = f"a quantile lies between 0 and 1: {', '.join(str(q) for q in shares)}"
             raise ValueError(msg)
-        rank = max(1, math.ceil(q * self.count))
+        if not self.count:
+            return [math.nan] * len(shares)
         assert self.minimum is not None
         assert self.maximum is not None
-        if rank >= self.count:
-            return float(self.maximum)
-        seen = 0
-        for index in sorted(self.buckets):
-            seen += self.buckets[index]
-            if seen >= rank:
-                low, high = bucket_bounds(index)
-                return float(min(max((low + high) / 2, self.minimum), self.maximum))
-        return float(self.maximum)
+        found: list[float] = []
+        seen, indices, index = 0, iter(sorted(self.buckets)), 0
+        for q in shares:
+            rank = max(1, math.ceil(q * self.count))
+            while seen < rank:
+                index = next(indices)
+                seen += self.buckets[index]
+            low, high = bucket_bounds(index)
+            middle = float(min(max((low + high) / 2, self.minimum), self.maximum))
+            found.append(float(self.maximum) if rank >= self.count else middle)
+        return found
 
     @property
     def mean(self) -> float:

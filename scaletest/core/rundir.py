@@ -7,16 +7,17 @@ Files are replaced whole, so that a reader never meets half of one that this mod
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
 from scaletest.core.errors import RunDirectoryError
+from scaletest.core.wholefile import write_whole
 
 __all__ = [
     "LOGS_DIR",
+    "PROFILES_DIR",
     "RUN_INFO_NAME",
     "RUN_SCHEMA_VERSION",
     "VERDICT_NAME",
@@ -30,6 +31,8 @@ RUN_INFO_NAME: Final = "run.json"
 VERDICT_NAME: Final = "verdict.json"
 LOGS_DIR: Final = "logs"
 """Where the logs of the components lie, from the end of the run on."""
+PROFILES_DIR: Final = "profiles"
+"""Where the profiles of the API servers lie, if any were captured."""
 
 RUN_SCHEMA_VERSION: Final = 1
 
@@ -63,16 +66,7 @@ class RunInfo:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file whole: readers see the old file or the new one. Raises OSError."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as stream:
-            json.dump(value, stream, indent=2, ensure_ascii=False)
-            stream.write("\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_run_info(directory: Path, info: RunInfo) -> None:

@@ -1,14 +1,13 @@
 """One agent: what runs on one node. It connects, makes its requests, backs off, starts over.
 
-An agent is one greenlet with one connection, on which its LISTs and GETs follow each other, and one more greenlet
-and connection for each watch (``watching``). Steps without a period are made once, in order, each until it
+An agent is one greenlet with one connection, on which its LISTs and GETs follow each other, and one more connection for each
+watch (``watching``). Steps without a period are made once, in order, each until it
 succeeds; a step with a period starts when the steps before it are done, and keeps to its own schedule while others wait
 or back off. A step that failed is due again after the wait that ``backoff`` gives.
 """
 
 from __future__ import annotations
 
-import errno
 import heapq
 import time
 from typing import TYPE_CHECKING
@@ -16,12 +15,13 @@ from typing import TYPE_CHECKING
 import gevent
 
 from scaletest.load.backoff import Retries
-from scaletest.load.connection import Answer, ChooseSink, Connection, connect
+from scaletest.load.connection import Answer, ChooseSink, Connection
 from scaletest.load.http1 import Head, Sink
-from scaletest.load.metadata import BodyHead, EdgeKeeper, FailureText, failure_text
+from scaletest.load.metadata import BodyHead, EdgeKeeper
+from scaletest.load.nodeclient import NodeClient
 from scaletest.load.outcomes import LOST_CONNECTION, REQUEST_ERRORS, RequestTimedOut, is_success, outcome_of_error
-from scaletest.load.pacing import TokenBucket, next_due_s
-from scaletest.load.requests import Step, request_bytes
+from scaletest.load.pacing import next_due_s
+from scaletest.load.requests import Step
 from scaletest.load.watching import Watch
 
 if TYPE_CHECKING:
@@ -48,23 +48,16 @@ class _Progress:
         self.next_page, self.whole = "", False
 
 
-class Agent:
+class Agent(NodeClient):
     """The client on one node."""
 
-    __slots__ = (
-        "_authorization", "_bucket", "_connection", "_connections", "_due", "_opening", "_progress", "_versions",
-        "_watches", "flow", "node", "source",
-    )  # fmt: skip
+    __slots__ = ("_connection", "_due", "_opening", "_progress", "_watches", "greenlet")
 
     def __init__(self, flow: AgentsFlow, node: str, source: str | None) -> None:
-        self.flow = flow
-        self.node = node
-        self.source = source
-        self._authorization = flow.authorization_of(node)
-        self._bucket = TokenBucket(flow.limit.qps, flow.limit.burst, time.monotonic()) if flow.limit else None
+        super().__init__(flow, node, source)
+        self.greenlet: gevent.Greenlet | None = None
+        """That of its Locust User."""
         self._connection: Connection | None = None
-        self._connections = 0
-        self._versions: dict[str, str] | None = None
         self._watches: list[Watch] = []
         self._progress: list[_Progress] = []
         self._due: list[tuple[float, int]] = []
@@ -113,7 +106,9 @@ class Agent:
         step = self.flow.steps[index]
         wait_s: float | None = None
         if step.spec.verb == "watch":
-            self._watches.append(Watch(self, step))
+            watch = Watch(self, step)
+            watch.start()
+            self._watches.append(watch)
         elif step.spec.every_s is not None:
             heapq.heappush(self._due, (time.monotonic(), index))
         else:
@@ -213,89 +208,3 @@ class Agent:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-    # What watches use, too.
-
-    def wait_after(self, retries: Retries, answer: Answer, outcome: str) -> float:
-        """Return the seconds to wait after a request that failed."""
-        if self.flow.blocked:
-            # Whoever knocks at a blocked path learns nothing, and 7,000 who do so once a second take half a core from the measurement.
-            return retries.longest_s(self.flow.random.random())
-        return retries.wait_s(
-            # An answer whose body broke is no answer to act on.
-            status=answer.status if outcome.isdigit() else None,
-            retry_after_s=answer.head.retry_after_s if answer.head else None,
-            answer_began=answer.began,
-            outcome=outcome,
-            now_s=time.monotonic(),
-            draw=self.flow.random.random(),
-        )
-
-    def wait_for_token(self) -> None:
-        """Wait for the agent's own rate limit."""
-        if self._bucket is not None and (wait_s := self._bucket.take(time.monotonic())) > 0:
-            gevent.sleep(wait_s)
-
-    def version_for(self, step: Step) -> str | None:
-        """Return the version that a request names: of the same collection for a watch, else of the last LIST."""
-        if self._versions is None:
-            return None
-        exact = step.spec.consistency == "exact"
-        return self._versions.get(step.collection) or (self._versions.get("") if exact else None)
-
-    def request_for(self, step: Step, path: str, connection: Connection) -> bytes:
-        """Return the bytes of a request on a connection."""
-        host = connection.endpoint.header
-        return request_bytes(path, host=host, headers=step.headers, authorization=self._authorization)
-
-    def connect(self, step: Step) -> Connection:
-        """Open a connection to a server picked at random. Raises OSError, SSLError among them."""
-        flow = self.flow
-        if flow.blocked:
-            raise _blocked()
-        started_s = time.perf_counter()
-        connection = connect(
-            flow.sockets,
-            flow.random.choice(flow.endpoints),
-            flow.context_of(self.node),
-            source=self.source,
-            on_close=self._connection_closed,
-        )
-        self._connections += 1
-        if self._connections == 1:
-            flow.connected += 1
-        if flow.blocked:
-            # The path was cut while the connection was being made.
-            connection.close()
-            raise _blocked()
-        flow.statistics.step(step.name).connect_us.record(int((time.perf_counter() - started_s) * 1e6))
-        return connection
-
-    def _connection_closed(self) -> None:
-        self._connections -= 1
-        if not self._connections:
-            self.flow.connected -= 1
-
-    def report(self, step: Step, outcome: str, started_s: float, answer: Answer, error: Exception | None) -> None:
-        """Count a request that ended (or a watch that opened), and keep a sample of a failure."""
-        latency_us = int((time.perf_counter() - started_s) * 1e6)
-        flow = self.flow
-        flow.statistics.step(step.name).record(outcome, latency_us, answer.body_bytes)
-        if not is_success(outcome):
-            self.sample(step, outcome, answer, error)
-        flow.tell_locust(step, outcome, latency_us, answer.body_bytes, error)
-
-    def sample(self, step: Step, outcome: str, answer: Answer, error: Exception | None) -> None:
-        """Journal a failure's reason, a few times for each step and outcome."""
-        if not self.flow.statistics.wants_sample(step.name, outcome):
-            return
-        if error is not None:
-            text = FailureText(type(error).__name__, str(error) or None)
-        else:
-            body = answer.sink.data if isinstance(answer.sink, BodyHead) else b""
-            text = failure_text(body, answer.head.content_type if answer.head else "")
-        self.flow.sample(step.name, outcome, answer.status, text, self.node)
-
-
-def _blocked() -> ConnectionRefusedError:
-    return ConnectionRefusedError(errno.ECONNREFUSED, "the flow's network path is blocked")

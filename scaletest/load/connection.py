@@ -219,17 +219,31 @@ class Connection:
 
     def advance(self, answer: Answer) -> bool:
         """Receive once; False when the body is whole. Raises AnswerCutShort, MalformedAnswer, OSError."""
-        body = answer.body
-        assert body is not None
-        if body.done:
-            return False
-        end = self._receive()
-        if not end:
-            if not body.at_eof():
-                raise AnswerCutShort
-            return False
-        self._feed(answer, 0, end)
-        return True
+        assert answer.body is not None
+        return not answer.body.done and self._took(answer, self._receive())
+
+    def take(self, answer: Answer) -> bool:
+        """Receive what is there, at most a buffer full, for whoever may not wait; False when the body is whole.
+
+        Raises SSLWantReadError for nothing, and as ``advance``.
+        """
+        assert answer.body is not None
+        return not answer.body.done and self._took(answer, self._socket.take(self._sockets.view))
+
+    @property
+    def holds_bytes(self) -> bool:
+        """Whether TLS has decrypted bytes that were not taken: they do not make the socket readable again."""
+        return bool(self._socket.pending())
+
+    def _took(self, answer: Answer, end: int) -> bool:
+        """Walk what was received; False at the peer's end. Raises AnswerCutShort, MalformedAnswer."""
+        if end:
+            self._feed(answer, 0, end)
+            return True
+        assert answer.body is not None
+        if not answer.body.at_eof():
+            raise AnswerCutShort
+        return False
 
     def finish(self, answer: Answer) -> None:
         """Read the rest of the body; closes the connection if it cannot be used again. Raises as ``advance``."""

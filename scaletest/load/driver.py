@@ -31,6 +31,7 @@ from scaletest.load.flow import Flow, FlowRunner, Host
 from scaletest.load.locustfile import LocustfileFlow
 from scaletest.load.pipes import ReportPipe, claim_stdin, claim_stdout, read_lines
 from scaletest.load.selfcheck import SelfCheck
+from scaletest.load.watchers import WatchersFlow
 from scaletest.profile.schema import FlowSpec
 
 __all__ = ["main"]
@@ -156,6 +157,8 @@ class Driver:
 def _kind_of(spec: FlowSpec) -> Callable[[Host, protocol.FlowStart], Flow]:
     if spec.agents is not None:
         return AgentsFlow
+    if spec.watchers is not None:
+        return WatchersFlow
     return ArrivalsFlow if spec.arrivals is not None else LocustfileFlow
 
 

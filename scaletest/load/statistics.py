@@ -43,6 +43,8 @@ class StepStatistics:
     """Good answers of arrivals, from the send; empty for agents, whose requests start when they are sent."""
     event_us: Histogram = field(default_factory=Histogram)
     """Of a watch: from the write of an object until its event came."""
+    early_us: Histogram = field(default_factory=Histogram)
+    """Of watches that ended before the time they had asked for: how long they stood."""
 
     def record(self, outcome: str, latency_us: int | None, body_bytes: int) -> None:
         """Count one ended request; ``latency_us`` is None where there is none (a watch that broke)."""
@@ -53,7 +55,14 @@ class StepStatistics:
 
     def is_empty(self) -> bool:
         """Whether nothing happened."""
-        return not (self.outcomes or self.bytes or self.events or self.connect_us.count or self.reconnects)
+        return not (
+            self.outcomes
+            or self.bytes
+            or self.events
+            or self.connect_us.count
+            or self.reconnects
+            or self.early_us.count
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value; parts that hold nothing are left out, except outcomes and bytes."""
@@ -62,7 +71,7 @@ class StepStatistics:
         for key in ("latency_us", "failed_us", "connect_us"):
             histogram: Histogram = getattr(self, key)
             data[key] = histogram.to_json()
-        for key in ("service_us", "event_us"):
+        for key in ("service_us", "event_us", "early_us"):
             histogram = getattr(self, key)
             if histogram.count:
                 data[key] = histogram.to_json()

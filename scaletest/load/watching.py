@@ -1,19 +1,23 @@
 """A watch: opened, followed, opened again, as a client-go reflector does it.
 
 It counts as one request when the answer's head has come (its latency is that of the head), and once more, as a
-failure, if it breaks later. Events and bytes count as they come; of those that say when their object was written after
-the watch was opened (``watchstream``), the time until they came is kept, of the last of several that come at once.
+failure, if it breaks later. Events and bytes count as they come; of those that say when their object was written
+(``watchstream``), the time until they came is kept, of every change since the watch began.
 
     ended by the server     opened again at once from the last event's version; after less than a second without any
                             event, after the back-off (client-go: "very short watch")
     410, or an ERROR event  opened again at resourceVersion=0 after the back-off: the server sends everything again
     anything else           opened again from the last version after Retry-After or the back-off
+
+A watch waits in a greenlet while it opens. From then on its bytes are read in callbacks of the event loop: thousands of greenlets that
+stand and wait for an event now and then would take a third of the memory of all.
 """
 
 from __future__ import annotations
 
+import ssl
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import gevent
 
@@ -26,87 +30,107 @@ from scaletest.load.requests import Step
 from scaletest.load.watchstream import EventCounter, JsonEvents, ProtobufEvents
 
 if TYPE_CHECKING:
-    from scaletest.load.agent import Agent
+    from scaletest.load.nodeclient import NodeClient
 
 __all__ = ["Watch"]
 
-LEAST_WATCH_S = 300
-"""A watch lasts 5 to 10 minutes before its server ends it: a reflector's ``minWatchTimeout``."""
+VERY_SHORT_S: Final = 1.0
+EARLY_S: Final = 1.0
+"""A watch that ends this much before the time that it asked for was ended early; the server's clock rounds to seconds."""
 
-VERY_SHORT_S = 1.0
-_GONE = 410
+_GONE: Final = 410
+_READABLE: Final = 1
 
 
 class Watch:
-    """One standing watch of one agent, in a greenlet of its own."""
+    """One standing watch of one client."""
 
-    __slots__ = ("_agent", "_connection", "_greenlet", "_retries", "_step", "_version")
+    __slots__ = (
+        "_answer", "_asked_s", "_client", "_connection", "_io", "_opened_s", "_opening", "_retries", "_seen_bytes", "_since_s", "_step",
+        "_stopped", "_version",
+    )  # fmt: skip
 
-    def __init__(self, agent: Agent, step: Step) -> None:
-        self._agent = agent
+    def __init__(self, client: NodeClient, step: Step) -> None:
+        self._client = client
         self._step = step
-        self._version = agent.version_for(step)
+        self._version = client.version_for(step)
         self._connection: Connection | None = None
-        self._retries = Retries(agent.flow.backoff)
-        self._greenlet = gevent.spawn(self._run)
+        self._retries = Retries(client.flow.backoff)
+        self._answer: Answer | None = None
+        """That of the watch which stands; None while it opens or waits."""
+        self._io: Any = None
+        self._opening: gevent.Greenlet | None = None
+        self._stopped = False
+        self._asked_s = 0
+        self._opened_s: float | None = None
+        self._since_s: float | None = None
+        """From when on every change comes: a watch that goes on from a version misses none, one that starts afresh sends old ones too."""
+        self._seen_bytes = 0
+
+    def start(self) -> None:
+        """Open the watch; returns at once."""
+        self._open_after(0.0)
 
     def stop(self) -> None:
-        """End the watch; does not wait for it."""
-        self._greenlet.kill(block=False)
+        """End the watch and close its connection; does not wait."""
+        self._stopped, self._answer = True, None
+        self._stop_listening()
+        if self._opening is not None:
+            self._opening.kill(block=False)
+        self._close()
 
     @property
     def connection(self) -> Connection | None:
         """The connection that it has at this moment."""
         return self._connection
 
+    @property
+    def stands(self) -> bool:
+        """Whether it is open."""
+        return self._answer is not None
+
     def disconnect(self) -> None:
         """Close the connection under the watch, which will open another after its back-off."""
-        if self._connection is not None:
-            self._connection.close()
-
-    def _run(self) -> None:
-        try:
-            while True:
-                wait_s = self._watch()
-                if wait_s > 0:
-                    gevent.sleep(wait_s)
-        finally:
+        if self._answer is not None:
+            self._ended(ConnectionResetError("the flow's network path is blocked"))
+        else:
             self._close()
 
-    def _watch(self) -> float:
-        """Open and follow a watch; return the seconds after which to open it again."""
-        answer, outcome = self._open()
-        if not is_success(outcome):
-            if answer.status == _GONE:
-                self._version = "0"
-            return self._agent.wait_after(self._retries, answer, outcome)
-        self._retries.succeeded()
-        opened_s = time.monotonic()
-        error = self._follow(answer, opened_s)
-        events = answer.sink
-        assert isinstance(events, EventCounter)
-        self._version = events.version or self._version
-        if events.error is not None:
-            return self._ended_by_error(*events.error)
-        if error is not None:
-            self._agent.flow.statistics.step(self._step.name).record(outcome_of_error(error), None, 0)
-            self._agent.sample(self._step, outcome_of_error(error), answer, error)
-            return self._backed_off_s()
-        very_short = time.monotonic() - opened_s < VERY_SHORT_S and not events.count
-        return self._backed_off_s() if very_short else 0.0
+    def open(self) -> None:
+        """Open the watch; waits until it stands, or until it failed and the next attempt has its time."""
+        answer, outcome = self._request()
+        if self._stopped:
+            self._close()
+            return
+        if is_success(outcome):
+            self._retries.succeeded()
+            self._stand(answer)
+            return
+        if answer.status == _GONE:
+            self._start_afresh()
+        self._open_after(self._client.wait_after(self._retries, answer, outcome))
 
-    def _open(self) -> tuple[Answer, str]:
-        agent, step = self._agent, self._step
-        agent.wait_for_token()
-        watch_s = int(LEAST_WATCH_S * (1.0 + agent.flow.random.random()))
-        path = step.path(agent.node, self._version, watch_s=watch_s)
+    def _open_after(self, wait_s: float) -> None:
+        self._opening = gevent.spawn_later(wait_s, self._open_in_greenlet)
+
+    def _open_in_greenlet(self) -> None:
+        opening = self._opening
+        self.open()
+        if self._opening is opening:
+            self._opening = None
+
+    def _request(self) -> tuple[Answer, str]:
+        client, step = self._client, self._step
+        client.wait_for_token()
+        self._asked_s = int(step.spec.lasts_s * (1.0 + client.flow.random.random()))
+        path = step.path(client.node, self._version, watch_s=self._asked_s)
         answer, error = Answer(), None
         started_s = time.perf_counter()
         timer = gevent.Timeout.start_new(step.spec.timeout_s, RequestTimedOut)
         try:
             if self._connection is None or not self._connection.is_open:
-                self._connection = agent.connect(step)
-            self._connection.begin(agent.request_for(step, path, self._connection), answer, _choose_sink)
+                self._connection = client.connect(step)
+            self._connection.begin(client.request_for(step, path, self._connection), answer, _choose_sink)
             outcome = str(answer.status)
             if not is_success(outcome):
                 self._connection.finish(answer)
@@ -115,45 +139,107 @@ class Watch:
             self._close()
         finally:
             timer.close()
-        agent.report(step, outcome, started_s, answer, error)
+        if not self._stopped:
+            client.report(step, outcome, started_s, answer, error)
         return answer, outcome
 
-    def _follow(self, answer: Answer, opened_s: float) -> Exception | None:
-        """Read events until the watch ends; return what broke it, if something did."""
-        events, connection = answer.sink, self._connection
-        assert isinstance(events, EventCounter)
-        assert connection is not None
-        name, statistics = self._step.name, self._agent.flow.statistics
-        statistics.step(name).events += events.take_fresh()
-        seen_bytes = answer.body_bytes
+    def _stand(self, answer: Answer) -> None:
+        """Go on in callbacks of the event loop."""
+        assert self._connection is not None
+        now_s = time.monotonic()
+        if self._opened_s is not None:
+            self._client.flow.statistics.step(self._step.name).reconnects += 1
+        self._opened_s = now_s
+        if self._since_s is None:
+            self._since_s = now_s
+        self._answer = answer
+        self._seen_bytes = answer.body_bytes
+        self._heard(answer)
+        self._io = gevent.get_hub().loop.io(self._connection.fileno(), _READABLE)
+        self._io.start(self._readable)
+        # What came with the head does not make the socket readable again.
+        self._readable()
+
+    def _readable(self) -> None:
+        connection, answer = self._connection, self._answer
+        if connection is None or answer is None:
+            # A callback that was due when the watch ended.
+            return
+        assert answer.body is not None
         try:
-            while connection.advance(answer):
-                step = statistics.step(name)
-                if fresh := events.take_fresh():
-                    step.events += fresh
-                    now_s = time.monotonic()
-                    age_us = events.age_us(now_s)
-                    if age_us is not None and age_us <= (now_s - opened_s) * 1e6:
-                        step.event_us.record(age_us)
-                step.bytes += answer.body_bytes - seen_bytes
-                seen_bytes = answer.body_bytes
-            connection.finish(answer)
+            more = connection.take(answer)
+        except ssl.SSLWantReadError:
+            return
         except REQUEST_ERRORS as error:
+            self._ended(error)
+            return
+        self._heard(answer)
+        if not more or answer.body.done:
+            # Nothing is left to read: this does not wait.
+            connection.finish(answer)
+            self._ended(None)
+        elif connection.holds_bytes:
+            gevent.get_hub().loop.run_callback(self._readable)
+
+    def _heard(self, answer: Answer) -> None:
+        """Count what came."""
+        events, step = answer.sink, self._client.flow.statistics.step(self._step.name)
+        assert isinstance(events, EventCounter)
+        if fresh := events.take_fresh():
+            step.events += fresh
+            now_s = time.monotonic()
+            assert self._since_s is not None
+            longest_us = (now_s - self._since_s) * 1e6
+            for age_us in events.take_ages_us(now_s):
+                if age_us <= longest_us:
+                    step.event_us.record(age_us)
+        step.bytes += answer.body_bytes - self._seen_bytes
+        self._seen_bytes = answer.body_bytes
+
+    def _ended(self, error: Exception | None) -> None:
+        """Take note of how a standing watch ended, and open it again when it is time."""
+        answer, self._answer = self._answer, None
+        assert answer is not None
+        assert self._opened_s is not None
+        events, stood_s = answer.sink, time.monotonic() - self._opened_s
+        assert isinstance(events, EventCounter)
+        self._stop_listening()
+        if error is not None:
             self._close()
-            return error
-        return None
+        self._version = events.version or self._version
+        flow, name = self._client.flow, self._step.name
+        if stood_s < self._asked_s - EARLY_S and not flow.blocked:
+            flow.statistics.step(name).early_us.record(int(stood_s * 1e6))
+        if events.error is not None:
+            wait_s = self._ended_by_error(*events.error)
+        elif error is not None:
+            flow.statistics.step(name).record(outcome_of_error(error), None, 0)
+            self._client.sample(self._step, outcome_of_error(error), answer, error)
+            wait_s = self._backed_off_s()
+        else:
+            wait_s = self._backed_off_s() if stood_s < VERY_SHORT_S and not events.count else 0.0
+        self._open_after(wait_s)
 
     def _ended_by_error(self, code: int, reason: str | None, message: str | None) -> float:
-        flow, outcome = self._agent.flow, str(code)
+        flow, outcome = self._client.flow, str(code)
         flow.statistics.step(self._step.name).record(outcome, None, 0)
         if flow.statistics.wants_sample(self._step.name, outcome):
-            flow.sample(self._step.name, outcome, code, FailureText(reason, message), self._agent.node)
+            flow.sample(self._step.name, outcome, code, FailureText(reason, message), self._client.node)
         if code == _GONE:
-            self._version = "0"
+            self._start_afresh()
         return self._backed_off_s()
 
+    def _start_afresh(self) -> None:
+        self._version, self._since_s = "0", None
+
     def _backed_off_s(self) -> float:
-        return self._retries.back_off_s(time.monotonic(), self._agent.flow.random.random())
+        return self._retries.back_off_s(time.monotonic(), self._client.flow.random.random())
+
+    def _stop_listening(self) -> None:
+        if self._io is not None:
+            self._io.stop()
+            self._io.close()
+            self._io = None
 
     def _close(self) -> None:
         if self._connection is not None:

@@ -9,11 +9,11 @@ the writes of an ``arrivals`` flow carry: it is the time of the write.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import ClassVar, Final
 
 from scaletest.load.metadata import KEPT_BYTES, event_version, failure_text, is_error_event
 
-__all__ = ["EventCounter", "InitialEvents", "JsonEvents", "ProtobufEvents"]
+__all__ = ["Event", "EventCounter", "InitialEvents", "JsonEvents", "ProtobufEvents"]
 
 _INITIAL_EVENTS_END = b"k8s.io/initial-events-end"
 
@@ -23,20 +23,45 @@ REVISION_KEY: Final = "scaletest.dev/revision"
 REVISION_MODULUS: Final = 10**12
 
 # In JSON a quoted string after a colon; in protobuf field 2 (tag 0x12) of a map's entry, 12 (0x0c) bytes long.
-_REVISION = re.compile(re.escape(REVISION_KEY.encode()) + rb'(?:"\s*:\s*"|\x12\x0c)([0-9]{12})')
+_KEY: Final = REVISION_KEY.encode()
+_REVISION = re.compile(re.escape(_KEY) + rb'(?:"\s*:\s*"|\x12\x0c)([0-9]{12})')
 _DELETED = re.compile(rb'\s*\{\s*"type"\s*:\s*"DELETED"|\x0a\x07DELETED')
+
+
+class Event:
+    """The beginning of an event, and when its object was written; one for all watches to which it comes in the same bytes."""
+
+    __slots__ = ("head", "written")
+
+    def __init__(self, head: bytes) -> None:
+        self.head = head
+        self.written = _revision_of(head)
+        """Microseconds, modulo ``REVISION_MODULUS``; None where the event does not say."""
+
+
+def _revision_of(head: bytes) -> int | None:
+    at = head.find(_KEY)
+    match = _REVISION.search(head, at) if at >= 0 else None
+    # An event of a deletion shows the object as it was written last, long before: it says nothing.
+    if match is None or _DELETED.match(head):
+        return None
+    return int(match[1])
 
 
 class EventCounter:
     """A sink that counts events; ``fresh`` are those not yet taken."""
 
-    __slots__ = ("count", "fresh", "last")
+    __slots__ = ("_written", "count", "fresh", "last")
     protobuf = False
+
+    latest: ClassVar[Event] = Event(b"")
+    """The last event that came to any watch. A change goes to all watches in the same bytes: those are kept, and looked at, once."""
 
     def __init__(self) -> None:
         self.count = 0
         self.fresh = 0
-        self.last = b""
+        self.last: Event | None = None
+        self._written: tuple[int, ...] = ()
 
     def __call__(self, buffer: bytearray, start: int, end: int) -> None:
         """Take a span of body bytes."""
@@ -47,28 +72,37 @@ class EventCounter:
         fresh, self.fresh = self.fresh, 0
         return fresh
 
+    def take_ages_us(self, now_s: float) -> list[int]:
+        """Return how long ago, in microseconds, the objects of the events since the last call were written; only of those that say so."""
+        if not self._written:
+            return []
+        written, self._written = self._written, ()
+        now_us = int(now_s * 1e6)
+        return [(now_us - at) % REVISION_MODULUS for at in written]
+
     @property
     def version(self) -> str | None:
         """ResourceVersion of the last complete event's object, None when there is none."""
-        return event_version(self.last, protobuf=self.protobuf) if self.last else None
-
-    def age_us(self, now_s: float) -> int | None:
-        """Return how long ago, in microseconds, the last complete event's object was written, None when it does not say.
-
-        An event of a deletion shows the object as it was written last, long before: it says nothing.
-        """
-        match = _REVISION.search(self.last)
-        if match is None or _DELETED.match(self.last):
-            return None
-        return (int(now_s * 1e6) - int(match[1])) % REVISION_MODULUS
+        return event_version(self.last.head, protobuf=self.protobuf) if self.last else None
 
     @property
     def error(self) -> tuple[int, str | None, str | None] | None:
         """Code, reason and message when the last complete event is an ERROR."""
-        if not self.last or not is_error_event(self.last, protobuf=self.protobuf):
+        if self.last is None or not is_error_event(self.last.head, protobuf=self.protobuf):
             return None
-        text = failure_text(self.last, "protobuf" if self.protobuf else "application/json")
+        text = failure_text(self.last.head, "protobuf" if self.protobuf else "application/json")
         return text.code or 500, text.reason, text.message
+
+    def _complete(self, head: bytes) -> None:
+        """Take note of an event of which these are the first bytes."""
+        self.count += 1
+        self.fresh += 1
+        event = EventCounter.latest
+        if event.head != head:
+            event = EventCounter.latest = Event(head)
+        self.last = event
+        if event.written is not None:
+            self._written += (event.written,)
 
 
 class JsonEvents(EventCounter):
@@ -82,21 +116,12 @@ class JsonEvents(EventCounter):
 
     def __call__(self, buffer: bytearray, start: int, end: int) -> None:
         """Take a span of body bytes."""
-        events = buffer.count(b"\n", start, end)
-        if not events:
-            self._keep_open(buffer, start, end)
-            return
-        self.count += events
-        self.fresh += events
-        last_end = buffer.rfind(b"\n", start, end)
-        previous_end = buffer.rfind(b"\n", start, last_end)
-        if previous_end < 0:
-            self._keep_open(buffer, start, last_end)
-            self.last = self._open
-        else:
-            self.last = bytes(buffer[previous_end + 1 : min(last_end, previous_end + 1 + KEPT_BYTES)])
-        self._open = b""
-        self._keep_open(buffer, last_end + 1, end)
+        while (newline := buffer.find(b"\n", start, end)) >= 0:
+            self._keep_open(buffer, start, newline)
+            head, self._open = self._open, b""
+            self._complete(head)
+            start = newline + 1
+        self._keep_open(buffer, start, end)
 
     def _keep_open(self, buffer: bytearray, start: int, end: int) -> None:
         room = KEPT_BYTES - len(self._open)
@@ -135,9 +160,8 @@ class ProtobufEvents(EventCounter):
             position += take
             self._remaining -= take
             if not self._remaining:
-                self.count += 1
-                self.fresh += 1
-                self.last = self._open
+                head, self._open = self._open, b""
+                self._complete(head)
 
 
 class InitialEvents:

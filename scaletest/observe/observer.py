@@ -17,6 +17,7 @@ from scaletest.core.access import ApiAccess
 from scaletest.core.apiclient import Answer, ApiClient, HttpApiClient
 from scaletest.core.journal import Journal
 from scaletest.observe.families import apiserver_fields, etcd_fields
+from scaletest.observe.histograms import LatencyDeltas
 from scaletest.observe.periodic import periodically
 from scaletest.observe.procfs import host_usage, process_usage, tree_usage
 from scaletest.profile.schema import ObserveSpec
@@ -53,15 +54,20 @@ class Scrape:
     server: str
     client: ApiClient
     fields: Callable[[bytes], dict[str, Any]]
+    deltas: LatencyDeltas | None = None
+    """Of an API server."""
 
     async def once(self, journal: Journal, timeout_s: float) -> None:
-        """Scrape and append one record, or a gap."""
+        """Scrape and append what was found, or a gap."""
         answer = await self.client.get("/metrics", timeout_s=timeout_s, accept="text/plain")
         if not answer.ok:
             self.gap(journal, answer)
             return
         fields = self.fields(answer.body)
         journal.append(self.kind, server=self.server, latency_s=round(answer.latency_s, 4), **fields)
+        grown = self.deltas.take(answer.body) if self.deltas is not None else None
+        if grown is not None:
+            journal.append("metrics.latency", server=self.server, families=grown)
 
     def gap(self, journal: Journal, answer: Answer) -> None:
         """Append a gap."""
@@ -103,7 +109,7 @@ class Observer:
 
     def _server_scrape(self, server: str) -> Scrape:
         client = HttpApiClient(server, access=self._targets.access, keep_s=2.5 * self._spec.metrics_every_s)
-        return Scrape("metrics.apiserver", "kube-apiserver", server, client, apiserver_fields)
+        return Scrape("metrics.apiserver", "kube-apiserver", server, client, apiserver_fields, LatencyDeltas())
 
     def _scrapes(self) -> list[Scrape]:
         keep_s = 2.5 * self._spec.metrics_every_s

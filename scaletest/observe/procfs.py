@@ -5,6 +5,7 @@ answers nobody. A tree is walked by ``/proc/PID/task/TID/children``, not by look
 
     RSS    resident pages, as the kernel's own count of them (a few hundred KiB coarse on current kernels)
     CPU    user + system time since the process started, in clock ticks of 10 ms
+    TCP    what the kernel counted in this network namespace since boot, for all programs in it
 """
 
 from __future__ import annotations
@@ -124,24 +125,30 @@ class HostUsage:
     cpu_busy_s: float
     cpu_idle_s: float
     cpu_steal_s: float
+    tcp_listen_overflows: int | None
+    """Connections that were not taken because the queue of their listener was full; None where the kernel does not say."""
+    tcp_memory_pressures: int | None
+    """How often the kernel ran short of memory for sockets (``tcp_mem``); None where it does not say."""
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value."""
         return {
             "available_bytes": self.available_bytes, "total_bytes": self.total_bytes, "cores": self.cores,
             "cpu_busy_s": round(self.cpu_busy_s, 2), "cpu_idle_s": round(self.cpu_idle_s, 2),
-            "cpu_steal_s": round(self.cpu_steal_s, 2),
+            "cpu_steal_s": round(self.cpu_steal_s, 2), "tcp_listen_overflows": self.tcp_listen_overflows,
+            "tcp_memory_pressures": self.tcp_memory_pressures,
         }  # fmt: skip
 
 
-def parse_host(stat: bytes, meminfo: bytes, *, ticks_per_s: int) -> HostUsage:
-    """Read ``/proc/stat`` and ``/proc/meminfo``. Waiting for a disk is idle; guests' time is within user's."""
+def parse_host(stat: bytes, meminfo: bytes, netstat: bytes, *, ticks_per_s: int) -> HostUsage:
+    """Read ``/proc/stat``, ``/proc/meminfo`` and ``/proc/net/netstat``. Waiting for a disk is idle; guests' time is within user's."""
     cpu_lines = [line.split() for line in stat.split(b"\n") if line.startswith(b"cpu")]
     user, nice, system, idle, iowait, irq, softirq, steal = (int(ticks) for ticks in cpu_lines[0][1:9])
     kib: dict[bytes, int] = {}
     for line in meminfo.split(b"\n")[:8]:
         key, _, value = line.partition(b":")
         kib[key] = int(value.split()[0]) if value else 0
+    tcp = _tcp_counters(netstat)
     return HostUsage(
         available_bytes=kib[b"MemAvailable"] * 1024,
         total_bytes=kib[b"MemTotal"] * 1024,
@@ -149,12 +156,23 @@ def parse_host(stat: bytes, meminfo: bytes, *, ticks_per_s: int) -> HostUsage:
         cpu_busy_s=(user + nice + system + irq + softirq) / ticks_per_s,
         cpu_idle_s=(idle + iowait) / ticks_per_s,
         cpu_steal_s=steal / ticks_per_s,
+        tcp_listen_overflows=tcp.get(b"ListenOverflows"),
+        tcp_memory_pressures=tcp.get(b"TCPMemoryPressures"),
     )
+
+
+def _tcp_counters(netstat: bytes) -> dict[bytes, int]:
+    """Return the counters of ``TcpExt``: a line of names and one of values."""
+    names, values = ([line for line in netstat.split(b"\n") if line.startswith(b"TcpExt:")] + [b"", b""])[:2]
+    return dict(zip(names.split()[1:], map(int, values.split()[1:]), strict=False))
 
 
 def host_usage() -> HostUsage:
     """Read the host's usage now."""
-    return parse_host(Path("/proc/stat").read_bytes(), Path("/proc/meminfo").read_bytes(), ticks_per_s=_TICKS_PER_S)
+    return parse_host(
+        Path("/proc/stat").read_bytes(), Path("/proc/meminfo").read_bytes(), _read("/proc/net/netstat") or b"",
+        ticks_per_s=_TICKS_PER_S,
+    )  # fmt: skip
 
 
 def _read(path: str) -> bytes | None:

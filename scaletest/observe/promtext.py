@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Sample", "parse_sample", "select"]
+__all__ = ["Sample", "block", "parse_labels", "parse_sample", "select"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,11 @@ def parse_sample(line: str) -> Sample:
         msg = f"not a sample: {line[:80]!r}"
         raise ValueError(msg)
     name, labels, value = match.groups()
-    return Sample(name, _parse_labels(labels) if labels else {}, float(value))
+    return Sample(name, parse_labels(labels) if labels else {}, float(value))
 
 
-def _parse_labels(text: str) -> dict[str, str]:
+def parse_labels(text: str) -> dict[str, str]:
+    """Parse what stands in the braces of a sample line. Raises ValueError."""
     labels: dict[str, str] = {}
     position = 0
     while position < len(text):
@@ -76,12 +77,27 @@ def select(text: bytes, names: Iterable[str]) -> Iterator[Sample]:
             found = _find(text, needle, 0, position + len(needle))
         if found < 0:
             continue
-        position = found
+        # To where the family begins: of a histogram with labels, the first sum stands before the first count.
+        position = max(position, text.rfind(b"\n#", position, found))
         for line in _lines_from(text, needle, found):
             try:
                 yield parse_sample(line.decode(errors="replace"))
             except ValueError:
                 continue
+
+
+def block(text: bytes, name: str) -> bytes:
+    """Return the lines of a family from the first one of ``name`` on, with a line's end before and after; empty without one."""
+    needle = b"\n" + name.encode()
+    found = _find(text, needle, 0, len(text))
+    return text[found : _family_end(text, found) + 1] if found >= 0 else b""
+
+
+def _family_end(text: bytes, found: int) -> int:
+    """Return where the last line of the family ends that has a line after ``found``."""
+    stop = text.find(b"\n#", found + 1)
+    # The format ends every line: without its newline the last one may be half a number.
+    return stop if stop >= 0 else text.rfind(b"\n")
 
 
 def _find(text: bytes, needle: bytes, start: int, stop: int) -> int:
@@ -94,10 +110,7 @@ def _find(text: bytes, needle: bytes, start: int, stop: int) -> int:
 
 def _lines_from(text: bytes, needle: bytes, found: int) -> Iterator[bytes]:
     """Yield the lines of a name from its first one, which begins after ``found``, to the end of its family."""
-    stop = text.find(b"\n#", found + 1)
-    if stop < 0:
-        # The format ends every line: without its newline the last one may be half a number.
-        stop = text.rfind(b"\n")
+    stop = _family_end(text, found)
     while 0 <= found < stop:
         end = text.find(b"\n", found + 1)
         yield text[found + 1 : end]

@@ -1,7 +1,7 @@
 """What the runner can do when a phase begins: faults, levers, and changes of the fleet.
 
 foreground   done before the clock of the phase goes on: grow, block, unblock, kill, freeze, thaw, restart, slowDisk
-background   under way while the phase lasts, and ended with it: shrink, deleteRollout, applyFlowControl, addApiServers
+background   under way while the phase lasts, and ended with it: shrink, deleteRollout, applyFlowControl, addApiServers, captureProfiles
 lever        a named set of the others (``scaletest.profile.levers``)
 """
 
@@ -20,6 +20,7 @@ __all__ = [
     "LEVERS",
     "Action",
     "AddApiServersAction",
+    "CaptureProfilesAction",
     "ComponentAction",
     "DeleteRolloutAction",
     "FlowAction",
@@ -114,6 +115,12 @@ class SlowDiskAction(_Model):
     delay_s: PositiveDurationS = Field(alias="delay", description="Delay of each fdatasync.")
 
 
+class CaptureProfilesAction(_Model):
+    """Profiles of every API server: CPU over some seconds, then heap and goroutines. The report says where its time went."""
+
+    seconds: int = Field(10, ge=1, le=60, description="Length of the CPU profile.")
+
+
 class Action(_Model):
     """Something the runner does when a phase begins: exactly one of its keys."""
 
@@ -141,6 +148,9 @@ class Action(_Model):
     )
     add_api_servers: AddApiServersAction | None = Field(None, description="Start further API servers on the same etcd.")
     slow_disk: SlowDiskAction | None = Field(None, description="Slow etcd's disk while the phase lasts.")
+    capture_profiles: CaptureProfilesAction | None = Field(
+        None, description="Capture CPU, heap and goroutine profiles of the API servers."
+    )
     lever: LeverName | None = Field(None, description="A named set of actions against an overload.")
 
     @model_validator(mode="after")
@@ -163,5 +173,5 @@ class Action(_Model):
         return self.name in BACKGROUND
 
 
-BACKGROUND: Final = frozenset({"shrink", "deleteRollout", "applyFlowControl", "addApiServers"})
+BACKGROUND: Final = frozenset({"shrink", "deleteRollout", "applyFlowControl", "addApiServers", "captureProfiles"})
 """Actions that may take as long as their phase: they need the API, or start a server on a busy machine."""

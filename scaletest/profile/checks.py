@@ -13,7 +13,7 @@ from typing import Final
 from scaletest.core.units import write_duration
 from scaletest.profile.forms import RUN_TIME_WORDS
 from scaletest.profile.levers import agent_flows, component_names, pool_sizes, running_flows
-from scaletest.profile.objectives import Subject, parse_objective
+from scaletest.profile.objectives import SLI_WINDOW_S, Subject, parse_objective
 from scaletest.profile.places import Issue, Path, nearest
 from scaletest.profile.schema import FlowSpec, Phase, Profile
 from scaletest.profile.search_checks import check_search
@@ -134,19 +134,20 @@ def _nodes_at(profile: Profile, until: int) -> int:
     return sum(pool_sizes(profile, until).values())
 
 
-def _agents_have_nodes(profile: Profile) -> Iterator[Issue]:
+def _clients_have_nodes(profile: Profile) -> Iterator[Issue]:
     for index, phase in enumerate(profile.phases):
         for name in phase.start:
             flow = profile.flows.get(name)
-            if flow is None or flow.agents is None or _nodes_at(profile, index) > 0:
+            if flow is None or flow.placed is None or _nodes_at(profile, index) > 0:
                 continue
             path: Path = ("flows", name)
-            if flow.agents.per_node is not None:
-                yield Issue((*path, "agents", "perNode"), "the fleet has no nodes when this flow starts")
+            if flow.placed.per_node is not None:
+                kind = "agents" if flow.agents is not None else "watchers"
+                yield Issue((*path, kind, "perNode"), "the fleet has no nodes when this flow starts")
             elif flow.identity == "node":
-                yield Issue((*path, "identity"), "each agent is its node, and the fleet has no nodes")
+                yield Issue((*path, "identity"), "each client is its node, and the fleet has no nodes")
             elif (step := _step_about_node(flow)) is not None:
-                yield Issue((*path, "steps", step), "{node} is an agent's node, and the fleet has no nodes")
+                yield Issue((*path, "steps", step), "{node} is a client's node, and the fleet has no nodes")
 
 
 def _step_about_node(flow: FlowSpec) -> int | None:
@@ -158,9 +159,9 @@ def _step_about_node(flow: FlowSpec) -> int | None:
     return None
 
 
-def _only_agents_are_nodes(profile: Profile) -> Iterator[Issue]:
+def _only_clients_on_nodes_are_nodes(profile: Profile) -> Iterator[Issue]:
     for name, flow in profile.flows.items():
-        if flow.agents is None and flow.identity == "node":
+        if flow.placed is None and flow.identity == "node":
             what = "users of a locustfile" if flow.locustfile is not None else "arrivals"
             yield Issue(("flows", name, "identity"), f"{what} are no nodes")
 
@@ -190,6 +191,9 @@ def _subject_issue(profile: Profile, path: Path, subject: Subject) -> Issue | No
             return _probe_subject_issue(profile, path, subject, name)
         case "component" if name not in (names := component_names(profile)):
             return _no_component(path, name, names)
+        case "sli" if subject.window is not None and (longest_s := _longest_s(profile)) <= SLI_WINDOW_S:
+            what = f"the phases are over after {write_duration(longest_s)} at the latest: no window of five minutes is in them"
+            return Issue(path, what, f"leave out [{subject.window}]: the form for the whole run")
         case "search" if profile.search is None or path[0] != "objectives":
             what = "the profile has no search" if profile.search is None else "a search is measured when it is over"
             return Issue(path, what, "search.MEASURE goes with objectives")
@@ -259,8 +263,12 @@ def _condition(phase: Phase) -> Subject | None:
     return parse_objective(phase.until).subject if phase.until is not None else None
 
 
+def _longest_s(profile: Profile) -> float:
+    return sum(phase.longest_s for phase in profile.phases)
+
+
 def _delays_are_within(profile: Profile) -> Iterator[Issue]:
-    longest_s = sum(phase.longest_s for phase in profile.phases)
+    longest_s = _longest_s(profile)
     for index, objective in enumerate(profile.objectives):
         if objective.abort and objective.delay_s >= longest_s:
             what = f"the phases are over after {write_duration(longest_s)} at the latest: this would never abort"
@@ -294,8 +302,8 @@ _CHECKS: Final[tuple[Callable[[Profile], Iterator[Issue]], ...]] = (
     _flows_are_started,
     _pools_hold,
     _actions_fit,
-    _agents_have_nodes,
-    _only_agents_are_nodes,
+    _clients_have_nodes,
+    _only_clients_on_nodes_are_nodes,
     _subjects_exist,
     _conditions_can_come,
     _delays_are_within,

@@ -4,6 +4,7 @@
     subject    = scope "." measure
     scope      = "flow" "." name ["." step] | "probe" "." name ["[" identity "]"]
                | "component" "." name | "generator" | "host" | "apf" "." level | "etcd" | "search"
+               | "sli" ["." sli ["." resource]] ["[5m]"]
     operator   = "<" | "<=" | ">" | ">=" | "==" | "!="
     quantity   = number with the unit of the measure: 1s, 1%, 2GiB, 80/s, 50
 
@@ -22,8 +23,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from scaletest.core import units
+from scaletest.profile.places import nearest
 
-__all__ = ["MEANINGS", "MEASURES", "Dimension", "Objective", "Subject", "parse_objective"]
+__all__ = [
+    "MEANINGS",
+    "MEASURES",
+    "SLI_NAMES",
+    "SLI_WINDOW",
+    "SLI_WINDOW_S",
+    "Dimension",
+    "Objective",
+    "Subject",
+    "parse_objective",
+]
 
 _COUNT = re.compile(r"[0-9][0-9_]{0,17}(\.[0-9]{1,17})?")
 
@@ -87,6 +99,10 @@ MEASURES: Final[dict[str, dict[str, Dimension]]] = {
         "service_p99": Dimension.DURATION,
         "event_p50": Dimension.DURATION,
         "event_p99": Dimension.DURATION,
+        "event_max": Dimension.DURATION,
+        "events": Dimension.COUNT,
+        "reconnects": Dimension.COUNT,
+        "ended_early": Dimension.COUNT,
         "start_lag_p99": Dimension.DURATION,
         "dropped": Dimension.COUNT,
         "achieved": Dimension.SHARE,
@@ -114,10 +130,20 @@ MEASURES: Final[dict[str, dict[str, Dimension]]] = {
         "unread_share": Dimension.SHARE,
     },
     "host": {"available_memory": Dimension.BYTES, "cpu_idle": Dimension.SHARE},
+    "sli": {
+        "slo_violations": Dimension.COUNT,
+        "p50": Dimension.DURATION,
+        "p90": Dimension.DURATION,
+        "p99": Dimension.DURATION,
+        "server_p50": Dimension.DURATION,
+        "server_p90": Dimension.DURATION,
+        "server_p99": Dimension.DURATION,
+    },
     "apf": {
         "rejected": Dimension.COUNT,
         "queued": Dimension.COUNT,
         "seats": Dimension.COUNT,
+        "wait_p99": Dimension.DURATION,
     },
     "etcd": {"fsync_p99": Dimension.DURATION, "commit_p99": Dimension.DURATION, "db_size": Dimension.BYTES},
     "search": {
@@ -137,14 +163,18 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "requests": "requests that ended",
         "errors": "requests that ended without a 2xx answer",
         "bytes": "bytes of bodies received",
-        "started": "agents started and not stopped since (latest)",
-        "connected": "agents that hold a connection, or connections of arrivals (latest)",
-        "most_started": "largest number of agents at one time",
+        "started": "agents or watches started and not stopped since (latest)",
+        "connected": "agents that hold a connection, watches that are open, or connections of arrivals (latest)",
+        "most_started": "largest number of agents or watches at one time",
         "service_p50": "arrivals only: time of 2xx answers from the send, without waiting for a connection",
         "service_p95": "likewise",
         "service_p99": "likewise",
         "event_p50": "watches only: from the write of an object, by the `arrivals` of the same run, until its event came",
         "event_p99": "likewise",
+        "event_max": "likewise",
+        "events": "watches only: events that came, bookmarks among them",
+        "reconnects": "watches that were opened again, and kept connections that the server had closed and that were replaced silently",
+        "ended_early": "watches only: times that one ended before the time that it had asked for (`lasts`)",
         "start_lag_p99": "arrivals only: how late the load driver began them",
         "dropped": "arrivals only: those that came when `maxInFlight` were under way, and were not sent",
         "achieved": "arrivals only: share of those due that were begun in time, dropped ones not among them",
@@ -177,10 +207,19 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
         "available_memory": "smallest available memory of the host",
         "cpu_idle": "idle share of the host's CPU on average",
     },
+    "sli": {
+        "slo_violations": "kinds of call whose p99 breaks the official SLO (written `sli.slo_violations`, or with `[5m]`)",
+        "p50": "official SLI: latency at the API server without webhooks and APF wait, of the worst kind of call. Of one: "
+        "`sli.mutating.nodes/status.p99`, `sli.read_cluster.deployments.apps.p99`",
+        "server_p50": "likewise with webhooks and APF wait",
+        "server_p90": "likewise",
+        "server_p99": "likewise",
+    },
     "apf": {
         "rejected": "requests that API Priority and Fairness rejected at this level",
         "queued": "largest number of requests in the level's queues, of one server",
         "seats": "largest number of seats in use, of one server",
+        "wait_p99": "time that requests waited in the level's queues, until they began or were rejected",
     },
     "etcd": {
         "fsync_p99": "time of a write-ahead log fsync",
@@ -198,12 +237,19 @@ MEANINGS: Final[dict[str, dict[str, str]]] = {
 
 _NAMED_SCOPES: Final = {"flow": (1, 2), "probe": (1, 1), "component": (1, 1), "apf": (1, 1)}
 
+SLI_NAMES: Final = ("mutating", "read_resource", "read_namespace", "read_cluster")
+"""Official SLIs of API calls; ``scaletest.analysis.sli`` defines them."""
+
+SLI_WINDOW: Final = "5m"
+SLI_WINDOW_S: Final = 300.0
+"""The 5-minute form of an SLI."""
+
 _OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 
 _OBJECTIVE = re.compile(r"\s*(?P<subject>[^<>=!]+?)\s*(?P<op><=|>=|==|!=|<|>)\s*(?P<value>\S.*?)\s*")
-_SUBJECT = re.compile(r"(?P<path>[A-Za-z0-9_.\-]+?)(?:\[(?P<identity>[^\]]+)\])?\.(?P<measure>[a-z_0-9]+)")
+_SUBJECT = re.compile(r"(?P<path>[A-Za-z0-9_.\-/]+?)(?:\[(?P<bracket>[^\]]+)\])?\.(?P<measure>[a-z_0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +261,8 @@ class Subject:
     step: str | None
     identity: str | None
     measure: str
+    window: str | None = None
+    """``5m`` for the 5-minute form of an SLI."""
 
     @property
     def dimension(self) -> Dimension:
@@ -223,7 +271,8 @@ class Subject:
 
     def __str__(self) -> str:
         path = ".".join(part for part in (self.scope, self.name, self.step) if part)
-        return f"{path}{f'[{self.identity}]' if self.identity else ''}.{self.measure}"
+        bracket = self.identity or self.window
+        return f"{path}{f'[{bracket}]' if bracket else ''}.{self.measure}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,19 +312,40 @@ def _parse_subject(text: str) -> Subject:
         msg = f"{text!r} names no measure: write e.g. 'flow.agents.error_rate' or 'probe.operator[admin].p99'"
         raise ValueError(msg)
     scope, *names = match["path"].split(".")
+    measure, bracket = match["measure"], match["bracket"]
     if scope not in MEASURES:
         msg = f"unknown scope {scope!r}: use one of {', '.join(MEASURES)}"
         raise ValueError(msg)
-    low, high = _NAMED_SCOPES.get(scope, (0, 0))
-    if not low <= len(names) <= high:
-        form = {0: scope, 1: f"{scope}.NAME"}[low]
-        msg = f"{text!r}: write {form}.MEASURE"
-        raise ValueError(msg)
-    if match["identity"] and scope != "probe":
-        msg = f"{text!r}: only a probe takes an identity in brackets"
-        raise ValueError(msg)
-    measure = match["measure"]
     if measure not in MEASURES[scope]:
         msg = f"{scope} has no measure {measure!r}: use one of {', '.join(MEASURES[scope])}"
         raise ValueError(msg)
-    return Subject(scope, names[0] if names else None, names[1] if len(names) > 1 else None, match["identity"], measure)
+    if scope == "sli":
+        return _sli_subject(text, names, bracket, measure)
+    low, high = _NAMED_SCOPES.get(scope, (0, 0))
+    if not low <= len(names) <= high or "/" in match["path"]:
+        form = {0: scope, 1: f"{scope}.NAME"}[low]
+        msg = f"{text!r}: write {form}.MEASURE"
+        raise ValueError(msg)
+    if bracket and scope != "probe":
+        msg = f"{text!r}: only a probe takes an identity in brackets"
+        raise ValueError(msg)
+    return Subject(scope, names[0] if names else None, names[1] if len(names) > 1 else None, bracket, measure)
+
+
+def _sli_subject(text: str, names: list[str], bracket: str | None, measure: str) -> Subject:
+    if bracket not in {None, SLI_WINDOW}:
+        msg = f"{text!r}: an SLI takes [{SLI_WINDOW}] in brackets, or nothing for the whole run"
+        raise ValueError(msg)
+    if measure == "slo_violations":
+        if names:
+            msg = f"{text!r}: slo_violations counts those of all SLIs: write sli.slo_violations"
+            raise ValueError(msg)
+        return Subject("sli", None, None, None, measure, bracket)
+    if not names:
+        msg = f"{text!r}: write sli.SLI.MEASURE; SLIs are {', '.join(SLI_NAMES)}"
+        raise ValueError(msg)
+    if names[0] not in SLI_NAMES:
+        near = nearest(names[0], SLI_NAMES)
+        msg = f"unknown SLI {names[0]!r}: {f'did you mean {near!r}? ' if near else ''}There are {', '.join(SLI_NAMES)}"
+        raise ValueError(msg)
+    return Subject("sli", names[0], ".".join(names[1:]) or None, None, measure, bracket)

@@ -34,6 +34,7 @@ _SCOPES = {
     "component": "`component.NAME.MEASURE`",
     "generator": "`generator.MEASURE`",
     "host": "`host.MEASURE`",
+    "sli": "`sli.SLI.MEASURE`, `sli.SLI.RESOURCE.MEASURE`, `sli.SLI[5m].MEASURE`",
     "apf": "`apf.LEVEL.MEASURE`",
     "etcd": "`etcd.MEASURE`",
     "search": "`search.MEASURE`",

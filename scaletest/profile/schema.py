@@ -7,7 +7,7 @@ YAML keys are camelCase; Python names carry the unit that a value has after pars
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -35,6 +35,7 @@ from scaletest.profile.forms import (
     StepLabel,
     Version,
 )
+from scaletest.profile.gate import GateSpec
 from scaletest.profile.model import Model
 from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
 from scaletest.profile.search import SearchSpec, SearchStepSpec
@@ -49,6 +50,7 @@ __all__ = [
     "ControlPlaneSpec",
     "FleetSpec",
     "FlowSpec",
+    "GateSpec",
     "LimitSpec",
     "LocustfileSpec",
     "Model",
@@ -65,7 +67,12 @@ __all__ = [
     "ServicesSpec",
     "StepSpec",
     "Taint",
+    "WatchersSpec",
 ]
+
+
+LEAST_WATCH_S: Final = 300.0
+"""A reflector's ``minWatchTimeout``: its watches last 5 to 10 minutes."""
 
 
 class LimitSpec(Model):
@@ -198,6 +205,11 @@ class StepSpec(Model):
     )
     jitter: Share = Field(0.0, description="Every period is drawn from period × (1 ± jitter).")
     timeout_s: PositiveDurationS = Field(60.0, alias="timeout", description="Client time-out of one request.")
+    lasts_s: PositiveDurationS = Field(
+        LEAST_WATCH_S,
+        alias="lasts",
+        description="How long the server is asked to keep a watch: this to twice as long, drawn each time. Default: as client-go's reflectors.",
+    )
 
     @model_validator(mode="after")
     def _one_verb(self) -> Self:
@@ -225,6 +237,8 @@ class StepSpec(Model):
             (self.get is not None and selects, "a selector goes with list or watch"),
             (self.watch is not None and self.every_s is not None, "a watch stays open: it has no every"),
             (self.every_s is None and self.jitter > 0, "jitter goes with every"),
+            (self.watch is None and self.lasts_s != LEAST_WATCH_S, "lasts goes with watch"),
+            (self.lasts_s < 1, "a watch lasts 1s or more: the server counts in seconds"),
         ]
 
     @property
@@ -274,23 +288,38 @@ class ClientLimitSpec(Model):
     burst: int = Field(ge=1, le=1_000_000, description="Requests that may follow each other at once.")
 
 
-class AgentsSpec(Model):
-    """One client per node, closed loop."""
+class PlacedSpec(Model):
+    """Clients that stand on nodes: so many on each, or a number of them over all."""
 
-    per_node: int | None = Field(None, ge=1, le=100, description="Agents on every node of the fleet.")
-    count: int | None = Field(None, ge=1, le=200_000, description="Number of agents, when not by node.")
-    rollout_per_s: PositiveRatePerS = Field(alias="rollout", description="Agents started per second, evenly spaced.")
+    per_node: int | None = Field(None, ge=1, le=100, description="How many on every node of the fleet.")
+    count: int | None = Field(None, ge=1, le=200_000, description="How many, when not by node.")
 
     @model_validator(mode="after")
     def _count_or_per_node(self) -> Self:
         if (self.per_node is None) == (self.count is None):
-            msg = "agents take exactly one of perNode, count"
+            msg = "write exactly one of perNode, count"
             raise ValueError(msg)
         return self
 
     def total(self, nodes: int) -> int:
-        """Agents for a fleet of ``nodes``."""
+        """Clients for a fleet of ``nodes``."""
         return self.count if self.count is not None else (self.per_node or 0) * nodes
+
+
+class AgentsSpec(PlacedSpec):
+    """One client per node, closed loop."""
+
+    rollout_per_s: PositiveRatePerS = Field(alias="rollout", description="Agents started per second, evenly spaced.")
+
+
+class WatchersSpec(PlacedSpec):
+    """Standing watches, each with a TLS connection of its own."""
+
+    rollout_per_s: PositiveRatePerS | None = Field(
+        None,
+        alias="rollout",
+        description="Watches begun per second, evenly spaced; none: as fast as they open, 16 at a time.",
+    )
 
 
 class LocustfileSpec(Model):
@@ -305,6 +334,7 @@ class FlowSpec(Model):
     """One class of API traffic with an identity."""
 
     agents: AgentsSpec | None = Field(None, description="Closed loop: one client per node.")
+    watchers: WatchersSpec | None = Field(None, description="Standing watches.")
     arrivals: ArrivalsSpec | None = Field(None, description="Open loop: a mix of requests at a given rate.")
     locustfile: LocustfileSpec | None = Field(None, description="Users of a locustfile.")
     identity: str = Field(
@@ -314,7 +344,9 @@ class FlowSpec(Model):
             "FlowSchema), `serviceAccount:NAMESPACE/NAME`, or `node` (each agent is its node)."
         ),
     )
-    steps: list[StepSpec] = Field(default_factory=list, description="What each agent does.")
+    steps: list[StepSpec] = Field(
+        default_factory=list, description="What each agent does; of watchers, each has one of them, in turn."
+    )
     mix: list[RequestSpec] = Field(default_factory=list, description="What arrives, by weight.")
     on_error: BackoffSpec = Field(default_factory=BackoffSpec, description="Back-off after a failure.")
     limit: ClientLimitSpec | None = Field(None, description="Client-side rate limit of each agent.")
@@ -346,18 +378,23 @@ class FlowSpec(Model):
                 raise ValueError(message)
         titles = self.titles
         if len(set(titles)) != len(titles):
-            what = "steps" if self.agents is not None else "requests"
+            what = "steps" if self.placed is not None else "requests"
             msg = f"{what} must differ in name: give a label ({', '.join(titles)})"
             raise ValueError(msg)
         return self
 
     def _misfits(self) -> list[tuple[bool, str]]:
-        kinds = [kind for kind in ("agents", "arrivals", "locustfile") if getattr(self, kind) is not None]
+        kinds = [kind for kind in ("agents", "watchers", "arrivals", "locustfile") if getattr(self, kind) is not None]
         of_agents = bool(self.steps) or self.limit is not None or self.on_error != BackoffSpec()
         return [
             (self.daemon_set is not None and self.agents is None, "daemonSet goes with agents"),
-            (len(kinds) != 1, "a flow has exactly one of agents, arrivals, locustfile"),
+            (len(kinds) != 1, "a flow has exactly one of agents, watchers, arrivals, locustfile"),
             (self.agents is not None and not self.steps, "agents need at least one step"),
+            (
+                self.watchers is not None and {step.verb for step in self.steps} != {"watch"},
+                "watchers need at least one step, and all of them are watches",
+            ),
+            (self.watchers is not None and self.limit is not None, "limit goes with agents"),
             (self.arrivals is not None and not self.mix, "arrivals need a mix of at least one request"),
             (self.mix != [] and self.arrivals is None, "mix goes with arrivals"),
             (
@@ -376,14 +413,21 @@ class FlowSpec(Model):
         return [step.title for step in self.steps] + [request.title for request in self.mix]
 
     @property
+    def placed(self) -> AgentsSpec | WatchersSpec | None:
+        """The clients that stand on nodes, where the flow has such."""
+        return self.agents or self.watchers
+
+    @property
     def unit(self) -> str:
         """What ``target`` counts."""
+        if self.watchers is not None:
+            return "watches"
         return "agents" if self.agents is not None else "connections" if self.arrivals is not None else "users"
 
     def target(self, nodes: int) -> int:
-        """Agents for a fleet of ``nodes``, connections, or a locustfile's users."""
-        if self.agents is not None:
-            return self.agents.total(nodes)
+        """Agents or watches for a fleet of ``nodes``, connections, or a locustfile's users."""
+        if self.placed is not None:
+            return self.placed.total(nodes)
         if self.arrivals is not None:
             return self.arrivals.connections
         return self.locustfile.users if self.locustfile is not None else 0
@@ -512,3 +556,4 @@ class Profile(Model):
     slo: dict[str, Condition] = Field(default_factory=dict, description="Thresholds drawn on the timeline, by name.")
     objectives: list[ObjectiveSpec] = Field(min_length=1, description="What decides the verdict.")
     observe: ObserveSpec = Field(default_factory=ObserveSpec, description="How often things are looked at.")
+    gate: GateSpec = Field(default_factory=GateSpec, description="How much worse than a baseline runs may become.")

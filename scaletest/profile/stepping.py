@@ -2,7 +2,7 @@
 
 A load is the profile with another value of the searched parameter. Two such profiles may differ in
 
-- how many agents, at what rate, or how many arrivals a second a flow has: the flow is *retargeted* while it runs;
+- how many agents or watches, at what rate, or how many arrivals a second a flow has: the flow is *retargeted* while it runs;
 - anything else about a flow but who it is: the flow is *restarted*;
 - how many nodes a pool has: the fleet grows or shrinks, and agents that stand on nodes with it;
 - ``search.holds``, which is judged as it is at that load; ``summary``, ``slo`` and ``phases``, which are read once, at the lightest load.
@@ -25,6 +25,7 @@ __all__ = ["StepChange", "flows_at_the_end", "load_flows", "refusals", "step_cha
 _READ_ONCE: Final = frozenset({"parameters", "sizes", "summary", "slo", "phases"})
 _TARGETS: Final = frozenset({
     ("agents", "count"), ("agents", "perNode"), ("agents", "rollout"), ("arrivals", "rate"),
+    ("watchers", "count"), ("watchers", "perNode"), ("watchers", "rollout"),
 })  # fmt: skip
 
 
@@ -97,7 +98,7 @@ def load_flows(before: Profile, after: Profile) -> list[str]:
     if change.pools:
         specs = before.flows
         changed |= {
-            name for name in running if (agents := specs[name].agents) is not None and agents.per_node is not None
+            name for name in running if (placed := specs[name].placed) is not None and placed.per_node is not None
         }
     return [name for name in running if name in changed] or running
 

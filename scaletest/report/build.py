@@ -19,6 +19,8 @@ from scaletest.core.histogram import Histogram
 from scaletest.profile.objectives import Subject
 from scaletest.report import document as doc
 from scaletest.report.incident import tell_incident
+from scaletest.report.latency import tell_latency
+from scaletest.report.profiles import tell_captures
 from scaletest.report.rundir import LoadedRun
 from scaletest.report.saturation import tell_saturation
 from scaletest.report.story import tell
@@ -43,13 +45,18 @@ def build(run: LoadedRun) -> doc.Document:
         # A search overloads on purpose: what is an incident elsewhere is a step of it.
         incident=None if state.search is not None else tell_incident(state, analyse(state, run.info.profile)),
         saturation=tell_saturation(saturation.analyse(state, run.info.profile)),
+        profiles=tell_captures(run),
         timeline=timeline(state),
-        flows=[_flow(name, series, run.info.profile) for name, series in state.flows.items()],
+        flows=[
+            _flow(name, series, state.flow_units.get(name, "agents"), run.info.profile)
+            for name, series in state.flows.items()
+        ],
         failures=[doc.Failure(**_fields(sample)) for sample in state.flow_samples],
         probes=_probes(state),
         nodes=_nodes(state),
         components=_components(state),
         apf=_apf(state),
+        api_latency=tell_latency(state, run.info.profile),
         api_requests=dict(sorted(state.api_servers.requests(state.measured).items())),
         api_requests_by_server=state.api_servers.requests_by_server(state.measured),
         metrics_gaps=_gaps(state),
@@ -145,14 +152,20 @@ def _phase(state: RunState, phase: PhaseSpan) -> doc.PhaseReport:
         ),
         api_server_memory_bytes=component.most_memory_bytes(span) if component else None,
         api_server_cores=component.process.mean_cores(span) if component else None,
+        slo_violations=_slo_violations(state, span),
     )
+
+
+def _slo_violations(state: RunState, span: Span) -> int | None:
+    value = measure(state, Subject("sli", None, None, None, "slo_violations"), span).value
+    return None if math.isnan(value) else round(value)
 
 
 def _seconds(latency_us: Histogram, q: float) -> float | None:
     return latency_us.quantile(q) / 1e6 if latency_us.count else None
 
 
-def _flow(name: str, series: FlowSeries, profile: Mapping[str, Any]) -> doc.FlowReport:
+def _flow(name: str, series: FlowSeries, unit: str, profile: Mapping[str, Any]) -> doc.FlowReport:
     totals = series.totals(EVER)
     flows = profile.get("flows")
     spec = flows.get(name) if isinstance(flows, Mapping) else None
@@ -160,6 +173,7 @@ def _flow(name: str, series: FlowSeries, profile: Mapping[str, Any]) -> doc.Flow
     return doc.FlowReport(
         flow=name,
         identity=str(spec.get("identity", "admin")) if isinstance(spec, Mapping) else None,
+        unit=unit,
         target=max(item.target for item in series.intervals),
         started=max(item.started for item in series.intervals),
         connected=max(item.connected for item in series.intervals),
@@ -210,6 +224,10 @@ def _step(title: str, step: StepTotals, active_s: float) -> doc.StepReport:
         service_p99_s=_seconds(step.service_us, 0.99),
         event_p50_s=_seconds(step.event_us, 0.50),
         event_p99_s=_seconds(step.event_us, 0.99),
+        event_max_s=_seconds(step.event_us, 1.0),
+        reconnects=step.reconnects,
+        ended_early=step.early_us.count,
+        ended_early_p50_s=_seconds(step.early_us, 0.50),
     )
 
 

@@ -15,13 +15,20 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 __all__ = [
     "REPORT_SCHEMA_VERSION",
     "Apf",
+    "ApiCallReport",
+    "ApiLatencyReport",
+    "CaptureReport",
     "CheckResult",
     "ComponentReport",
+    "CpuReport",
     "Document",
     "EtcdReport",
     "Failure",
     "FlowReport",
+    "FunctionReport",
     "GeneratorReport",
+    "GoroutinesReport",
+    "HeapReport",
     "HostReport",
     "IncidentLine",
     "IncidentReport",
@@ -34,6 +41,7 @@ __all__ = [
     "ObjectiveReport",
     "PhaseReport",
     "ProbeReport",
+    "ProfileGroup",
     "RunReport",
     "SaturationReport",
     "SearchStepReport",
@@ -43,6 +51,7 @@ __all__ = [
     "StoryLine",
     "Timeline",
     "VerdictReport",
+    "WaitingReport",
 ]
 
 REPORT_SCHEMA_VERSION: Final = 1
@@ -122,6 +131,9 @@ class PhaseReport(Part):
     probe_success_rate: Number = Field(description="Worst identity of all probes.")
     api_server_memory_bytes: Number
     api_server_cores: Number
+    slo_violations: int | None = Field(
+        description="Kinds of API call that broke their official SLO in the phase; null when none was measured."
+    )
 
 
 class StoryLine(Part):
@@ -160,7 +172,10 @@ class SloReport(Part):
 class LimitReport(Part):
     """What one rule found of one resource."""
 
-    resource: Literal["memory", "cpu", "host_cpu", "apf", "etcd_space", "etcd_fsync", "etcd_cpu", "generator"]
+    resource: Literal[
+        "memory", "gc", "cpu", "host_cpu", "apf", "in_flight", "etcd_space", "etcd_fsync", "etcd_cpu", "network", "generator",
+        "watch_cache",
+    ]  # fmt: skip
     subject: str
     at_limit: bool
     values: dict[str, float] = Field(description="Figures in base units; those that were measured.")
@@ -221,6 +236,12 @@ class StepReport(Part):
     service_p99_s: Number
     event_p50_s: Number = Field(description="Of a watch: from the write of an object by arrivals until its event came.")
     event_p99_s: Number
+    event_max_s: Number
+    reconnects: int = Field(
+        description="Watches opened again, and kept connections that the server had closed and that were replaced silently."
+    )
+    ended_early: int = Field(description="Times that a watch ended before the time that it had asked for.")
+    ended_early_p50_s: Number = Field(description="How long those watches stood (median).")
 
 
 class ArrivalsReport(Part):
@@ -239,13 +260,16 @@ class ArrivalsReport(Part):
 
 
 class FlowReport(Part):
-    """A flow over the run. The target of arrivals is a number of connections."""
+    """A flow over the run."""
 
     flow: str
     identity: str | None
+    unit: str = Field(
+        description="What `target`, `started` and `connected` count: agents, watches, connections, users."
+    )
     target: int
-    started: int = Field(description="Most agents started.")
-    connected: int = Field(description="Most agents connected at once.")
+    started: int = Field(description="Most started at one time.")
+    connected: int = Field(description="Most connected (watches: open) at one time.")
     active_s: float = Field(description="Time that the flow ran; rates are per second of it.")
     connections: int = Field(description="Connections made.")
     connect_p99_s: Number = Field(description="TCP and TLS.")
@@ -324,6 +348,53 @@ class Apf(Part):
     queued_max: Number
     dispatched: Number
     rejected: dict[str, float]
+
+
+class ApiCallReport(Part):
+    """A kind of API call over the run: p99 as the official SLI counts it, as the server took, and as its clients saw it.
+
+    Server-side values are interpolated in the API server's buckets, as PromQL's histogram_quantile; 60 stands for 60 s and more.
+    """
+
+    call: str = Field(description="Verb, resource, scope: `LIST pods cluster`, `PATCH nodes/status resource`.")
+    verb: str
+    resource: str = Field(description="With group and subresource: `deployments.apps/scale`.")
+    scope: Literal["resource", "namespace", "cluster"]
+    sli: Literal["mutating", "read_resource", "read_namespace", "read_cluster"] | None = Field(
+        description="Official SLI that it counts in; null for calls that the definition leaves out."
+    )
+    threshold_s: Number = Field(description="SLO: p99 at most.")
+    calls: int = Field(
+        description="Calls that the API servers answered; those that they rejected (429) are not among them."
+    )
+    sli_p99_s: Number = Field(description="Without webhooks and APF wait, whole-run form.")
+    sli_5m_p99_s: Number = Field(description="Likewise, 5-minute form; null in runs of less than five minutes.")
+    server_p99_s: Number = Field(description="With webhooks and APF wait.")
+    client_p99_s: Number = Field(
+        description="2xx answers to the flows' steps that make such calls: of agents from the send, of arrivals from when they were due."
+    )
+    client_requests: int
+    client_error_rate: Number = Field(
+        description="Share of the steps' requests without a 2xx answer: in no latency here."
+    )
+    clients: list[str] = Field(description="Steps that make such calls: `FLOW.STEP`.")
+    holds: bool | None = Field(description="Whether the SLO holds, in the whole-run form; null without one.")
+    waited: bool = Field(description="The SLO holds, and server or clients took longer than it allows at p99.")
+
+
+class ApiLatencyReport(Part):
+    """API latency by the official SLIs, and beside them what clients saw."""
+
+    form: Literal["whole run"] = Field(
+        description="Form that decides `holds`: p99 of all calls of the run (ClusterLoader2's simple latency query)."
+    )
+    reads: int = Field(description="Reads of the servers' histograms.")
+    slos: int = Field(description="Kinds of call with an official SLO.")
+    slo_violations: int = Field(description="Those that break it.")
+    slo_violations_5m: int | None = Field(
+        description="Likewise in the 5-minute form: p99 over time of the p99 over windows of five minutes; null when there was none."
+    )
+    calls: list[ApiCallReport] = Field(description="The worst first.")
 
 
 class EtcdReport(Part):
@@ -412,6 +483,9 @@ class SearchStepReport(Part):
     nodes: int
     answers_per_s: Number = Field(description="2xx answers to the flows that make the load.")
     bytes_per_s: Number
+    events_per_s: Number = Field(
+        description="Events that came to standing watches; latencies are then those of events."
+    )
     latency_p50_s: Number
     latency_p99_s: Number
     error_rate: Number
@@ -448,7 +522,7 @@ class SaturationReport(Part):
     width: Number = Field(description="Width of the interval between the two, as a share of its smaller end.")
     confirmed: bool = Field(description="Whether both ends of the interval were tried twice.")
     contradictions: int
-    goodput: Literal["answers", "bytes"] = Field(description="What goodput is compared by.")
+    goodput: Literal["answers", "bytes", "events"] = Field(description="What goodput is compared by.")
     steps: list[SearchStepReport]
     limit_said: str | None
     limits: list[LimitReport] = Field(
@@ -460,6 +534,75 @@ class SaturationReport(Part):
     recovery_waited_s: Number
     back_said: str | None
     laws: list[LawReport]
+
+
+class FunctionReport(Part):
+    """A function in a profile: what was sampled in it (flat), and in it or what it called (cum)."""
+
+    function: str = Field(description="With its import path.")
+    flat: float
+    flat_share: Number
+    cum: float
+    cum_share: Number
+
+
+class ProfileGroup(Part):
+    """Functions of a group of packages: a sample belongs to its innermost frame that is of any group."""
+
+    group: str
+    value: float
+    share: Number
+
+
+class CpuReport(Part):
+    """CPU profiles of all API servers, added up; values in seconds."""
+
+    duration_s: float = Field(description="Time over which it was sampled.")
+    cpu_s: float = Field(description="CPU time that was sampled.")
+    cores: Number = Field(description="The one by the other.")
+    groups: list[ProfileGroup]
+    functions: list[FunctionReport] = Field(description="The largest flat first.")
+    cumulative: list[FunctionReport] = Field(description="The largest cum first.")
+
+
+class HeapReport(Part):
+    """Heap in use of all API servers, added up, as of the last garbage collection; values in bytes."""
+
+    bytes: float
+    groups: list[ProfileGroup]
+    functions: list[FunctionReport] = Field(description="The largest flat first.")
+    cumulative: list[FunctionReport] = Field(description="The largest cum first.")
+
+
+class WaitingReport(Part):
+    """Goroutines that wait alike."""
+
+    function: str = Field(description="Innermost function outside Go's standard library.")
+    waits_in: str = Field(description="Innermost function outside its runtime.")
+    count: int
+
+
+class GoroutinesReport(Part):
+    """Goroutines of all API servers."""
+
+    count: int
+    waiting: list[WaitingReport] = Field(description="The most first.")
+
+
+class CaptureReport(Part):
+    """Profiles that were captured of the API servers at one time."""
+
+    capture: str
+    step: int | None = Field(description="Step of a search; null for an action.")
+    load: str | None = Field(description="The load of that step.")
+    t_s: float
+    took_s: float
+    servers: list[str]
+    files: list[str] = Field(description="Within the run directory, for `go tool pprof`.")
+    cpu: CpuReport | None
+    heap: HeapReport | None
+    goroutines: GoroutinesReport | None
+    problems: list[str] = Field(description="What could not be captured or read, and why.")
 
 
 class Document(Part):
@@ -474,6 +617,7 @@ class Document(Part):
     story: list[StoryLine]
     incident: IncidentReport | None = Field(description="Null where nothing of an incident happened.")
     saturation: SaturationReport | None = Field(description="Null where the profile has no search.")
+    profiles: list[CaptureReport] = Field(description="Where the time of the API servers went, in order of time.")
     timeline: Timeline | None
     flows: list[FlowReport]
     failures: list[Failure]
@@ -481,6 +625,7 @@ class Document(Part):
     nodes: list[NodesReport]
     components: list[ComponentReport]
     apf: list[Apf]
+    api_latency: ApiLatencyReport | None = Field(description="Null when no histogram was read twice.")
     api_requests: dict[str, float] = Field(description="Requests that the API servers answered, by verb and code.")
     api_requests_by_server: dict[str, float] = Field(
         description="Requests that each API server answered, from the first look at its metrics on."

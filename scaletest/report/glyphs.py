@@ -17,6 +17,7 @@ __all__ = [
     "GOOD",
     "NOTHING",
     "UNEQUAL",
+    "answer_text",
     "bar",
     "bytes_text",
     "duration_text",
@@ -100,6 +101,11 @@ def duration_text(value: float | None) -> str:
 def share_text(value: float | None) -> str:
     """Format a fraction; a dash when there is none."""
     return NOTHING if value is None else units.format_share(value)
+
+
+def answer_text(seconds: float | None, success_rate: float | None) -> str:
+    """Format a probe's latency: what is null although something was asked got no answer."""
+    return "no answer" if seconds is None and success_rate is not None else duration_text(seconds)
 
 
 def bytes_text(value: float | None) -> str:

@@ -90,12 +90,12 @@ def _together(milestones: Iterable[Milestone]) -> list[list[Milestone]]:
 
 
 def _rollout(group: list[Milestone]) -> Told:
-    agents = f": {format_count(group[0].count)} agents" if group[0].count is not None else ""
+    agents = f": {format_count(group[0].count)} {group[0].said}" if group[0].count is not None else ""
     return "info", f"rollout of {group[0].subject} begins{agents}"
 
 
 def _started(group: list[Milestone]) -> Told:
-    return "info", f"all {format_count(group[0].count or 0)} agents of {group[0].subject} started"
+    return "info", f"all {format_count(group[0].count or 0)} {group[0].said} of {group[0].subject} started"
 
 
 def _slo_broken(group: list[Milestone]) -> Told:

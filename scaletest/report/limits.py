@@ -8,6 +8,7 @@ from typing import Final
 from scaletest.analysis.limiting import (
     CPU_SHARE,
     FSYNC_P99_S,
+    GC_SHARE,
     GENERATOR_CORES,
     IDLE_SHARE,
     MEMORY_SHARE,
@@ -45,13 +46,17 @@ def figures_text(item: Finding) -> str:
 
 _LIMITS: Final = {
     Resource.MEMORY: f"memory, {{figures}} ({MEMORY_SHARE:.0%} counts as full)",
+    Resource.GC: (f"{{figures}} ({GC_SHARE:.0%} counts as full, at {MEMORY_SHARE:.0%} of GOMEMLIMIT)"),
     Resource.CPU: f"CPU, {{figures}} ({CPU_SHARE:.0%} counts as full)",
     Resource.HOST_CPU: f"CPU, {{figures}} (under {IDLE_SHARE:.0%} counts as full)",
     Resource.APF: "API Priority and Fairness, {figures}",
+    Resource.IN_FLIGHT: "the in-flight limit, {figures}",
     Resource.ETCD_SPACE: "etcd's quota is used up, {figures}",
     Resource.ETCD_FSYNC: f"etcd's disk, {{figures}} (over {format_duration(FSYNC_P99_S)} counts as slow)",
     Resource.ETCD_CPU: f"etcd's CPU, {{figures}} ({CPU_SHARE:.0%} counts as full)",
+    Resource.NETWORK: "the network of this machine, {figures}",
     Resource.GENERATOR: f"the load driver, {{figures}} ({GENERATOR_CORES:.2f} counts as full)",
+    Resource.WATCH_CACHE: "the {figures}",
 }
 
 
@@ -68,7 +73,33 @@ def _memory_of(subject: str, values: Values) -> str:
 
 def _cpu(subject: str, values: Values) -> str:
     quota = f" of {values['quota_cores']:.2f}" if "quota_cores" in values else ""
-    return f"{subject} {values['cores']:.2f}{quota} cores"
+    gc = f", of which {format_share(values['gc_share'])} garbage collection" if "gc_share" in values else ""
+    return f"{subject} {values['cores']:.2f}{quota} cores{gc}"
+
+
+def _gc(subject: str, values: Values) -> str:
+    memory = f"{format_bytes(values['used_bytes'])} of GOMEMLIMIT {format_bytes(values['limit_bytes'])}"
+    return f"garbage collection {format_share(values['gc_share'])} of {subject}'s CPU, memory {memory}"
+
+
+def _in_flight(subject: str, values: Values) -> str:
+    counts = f"{format_count(values['in_flight'])} of {format_count(values['limit'])}"
+    return f"{counts} {subject} in flight, {values['rejected']:,.0f} rejected"
+
+
+def _network(subject: str, values: Values) -> str:
+    parts = []
+    if "listen_overflows" in values:
+        parts.append(f"{values['listen_overflows']:,.0f} connections dropped by full queues of listeners")
+    if "memory_pressures" in values:
+        parts.append(f"socket memory short {values['memory_pressures']:,.0f} times")
+    return f"{subject} {', '.join(parts)}"
+
+
+def _watch_cache(_subject: str, values: Values) -> str:
+    wait = f", reads waited {format_duration(values['mean_wait_s'])} (mean)" if "mean_wait_s" in values else ""
+    late = f"{values['fallbacks']:,.0f} consistent reads it was late for"
+    return f"watch cache: {values['terminated_watchers']:,.0f} watchers ended, {late}{wait}"
 
 
 def _apf(subject: str, values: Values) -> str:
@@ -90,11 +121,15 @@ def _generator(subject: str, values: Values) -> str:
 
 _FIGURES: Final[dict[Resource, Callable[[str, Values], str]]] = {
     Resource.MEMORY: _memory_of,
+    Resource.GC: _gc,
     Resource.CPU: _cpu,
     Resource.HOST_CPU: lambda subject, values: f"{subject} {format_share(values['idle_share'])} idle",
     Resource.APF: _apf,
+    Resource.IN_FLIGHT: _in_flight,
     Resource.ETCD_SPACE: _space,
     Resource.ETCD_FSYNC: lambda subject, values: f"{subject} fsync p99 {format_duration(values['p99_s'])}",
     Resource.ETCD_CPU: _cpu,
+    Resource.NETWORK: _network,
     Resource.GENERATOR: _generator,
+    Resource.WATCH_CACHE: _watch_cache,
 }

@@ -92,7 +92,11 @@ class LiveState:
         for flow, item in fresh:
             if flow not in self._rolled_out and item.arrivals is None and 0 < item.target <= item.started:
                 self._rolled_out.add(flow)
-                self._tell(item.end_s, "good", f"flow {flow}: all {item.started:,} agents started")
+                self._tell(
+                    item.end_s,
+                    "good",
+                    f"flow {flow}: all {item.started:,} {self.run.flow_units.get(flow, 'agents')} started",
+                )
 
     def _look_at_probe(self, probe: str, identity: str, t_s: float) -> None:
         key = probe, identity

@@ -109,6 +109,7 @@ def _step(found: Saturation, point: Point) -> doc.SearchStepReport:
         nodes=step.nodes,
         answers_per_s=point.answers_per_s,
         bytes_per_s=point.bytes_per_s,
+        events_per_s=point.events_per_s,
         latency_p50_s=point.p50_s,
         latency_p99_s=point.p99_s,
         error_rate=point.error_rate,

@@ -48,10 +48,10 @@ def _curve(found: SaturationReport, width: int) -> Iterator[drawing.Drawn]:
     """Draw every step, the lightest load first: goodput as a bar, and what was measured beside it."""
     if not found.steps:
         return
-    by_bytes = found.goodput == "bytes"
     wide = width >= _WIDE
     more = ["p50", "failed", "cores", "step"] if wide else []
-    table = drawing.table(found.parameter, "", "goodput", "", "p99", "operator p99", "memory", *more, left=2)
+    counted = "events" if found.goodput == "events" else "goodput"
+    table = drawing.table(found.parameter, "", counted, "", "p99", "operator p99", "memory", *more, left=2)
     lightest_first = sorted(found.steps, key=lambda item: (item.value, item.step))
     if (
         len(lightest_first) > 1
@@ -60,11 +60,11 @@ def _curve(found: SaturationReport, width: int) -> Iterator[drawing.Drawn]:
         and found.fails_at < found.capacity
     ):
         lightest_first.reverse()
-    top = max((_goodput(item, by_bytes=by_bytes) for item in lightest_first), default=0.0)
+    top = max((_goodput(found, item) for item in lightest_first), default=0.0)
     for item in lightest_first:
         mark, style = _MARKS[item.outcome]
-        good = _goodput(item, by_bytes=by_bytes)
-        said = f"{format_bytes(good) if by_bytes else format_count(good)}/s"
+        good = _goodput(found, item)
+        said = f"{format_bytes(good) if found.goodput == 'bytes' else format_count(good)}/s"
         operator = (
             "no answer"
             if item.operator_p99_s is None and item.operator_success_rate is not None
@@ -87,8 +87,8 @@ def _curve(found: SaturationReport, width: int) -> Iterator[drawing.Drawn]:
             yield drawing.line(f"{item.load} did not count: {item.reason}", "yellow")
 
 
-def _goodput(item: SearchStepReport, *, by_bytes: bool) -> float:
-    return (item.bytes_per_s if by_bytes else item.answers_per_s) or 0.0
+def _goodput(found: SaturationReport, item: SearchStepReport) -> float:
+    return {"bytes": item.bytes_per_s, "events": item.events_per_s, "answers": item.answers_per_s}[found.goodput] or 0.0
 
 
 def _law(found: SaturationReport, law: LawReport) -> str:

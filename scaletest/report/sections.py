@@ -11,6 +11,8 @@ from rich.text import Text
 from scaletest.core.units import format_duration
 from scaletest.report import drawing, glyphs
 from scaletest.report.document import ArrivalsReport, Document, FlowReport, PhaseReport, ProbeReport, StepReport
+from scaletest.report.latency_drawn import draw_latency
+from scaletest.report.profiles_drawn import draw_profiles
 from scaletest.report.saturation_drawn import draw_saturation
 from scaletest.report.story import first_line
 
@@ -24,6 +26,9 @@ WIDE: Final = 100
 
 STORY_LINES: Final = 60
 """A longer story loses its middle: the beginning and the end tell most."""
+
+KEEPS_CLOSING: Final = 2.0
+"""Times that each watch on average ended early, from which on the server is said to keep closing them."""
 
 _STYLES: Final = {"pass": "bold green", "fail": "bold red", "invalid": "bold yellow", "incomplete": "bold yellow"}
 _LEVEL_STYLES: Final = {"info": "", "good": "green", "warning": "yellow", "bad": "red"}
@@ -147,16 +152,11 @@ def _phase_cells(phase: PhaseReport, width: int) -> Iterator[str]:
     yield drawing.rate(phase.requests_per_s)
     yield glyphs.share_text(phase.error_rate)
     yield glyphs.duration_text(phase.latency_p99_s)
-    yield _answer(phase.probe_p99_s, phase.probe_success_rate)
+    yield glyphs.answer_text(phase.probe_p99_s, phase.probe_success_rate)
     if width >= WIDE:
         yield glyphs.share_text(phase.probe_success_rate)
     yield glyphs.bytes_text(phase.api_server_memory_bytes)
     yield drawing.cores(phase.api_server_cores)
-
-
-def _answer(seconds: float | None, success_rate: float | None) -> str:
-    """Format a probe's latency: what is null although something was asked got no answer."""
-    return "no answer" if seconds is None and success_rate is not None else glyphs.duration_text(seconds)
 
 
 def _timeline(document: Document, width: int) -> Iterator[Drawn]:
@@ -195,7 +195,8 @@ def _flows(document: Document, width: int) -> Iterator[Drawn]:
         if flow.arrivals is not None:
             yield from _arrivals(flow, flow.arrivals, identity)
         else:
-            agents = f"{flow.started:,} of {flow.target:,} agents started, {flow.connected:,} connected"
+            connected = "open" if flow.unit == "watches" else "connected"
+            agents = f"{flow.started:,} of {flow.target:,} {flow.unit} started, {flow.connected:,} {connected}"
             yield drawing.line(f"{flow.flow}{identity}: {agents}, {format_duration(flow.active_s)}")
         if flow.connections:
             yield drawing.line(
@@ -206,12 +207,24 @@ def _flows(document: Document, width: int) -> Iterator[Drawn]:
             yield drawing.line(f"{flow.exceptions:,} exceptions in the locustfile", "yellow")
         yield _steps(flow, width)
         for step in flow.steps:
-            if step.event_p99_s is not None:
-                p50, p99 = glyphs.duration_text(step.event_p50_s), glyphs.duration_text(step.event_p99_s)
-                yield drawing.line(f"{step.step}: events {p50} after the write, p99 {p99}", "dim")
-            if step.failed:
-                yield drawing.line(_failed(step), "yellow")
+            yield from _beside(flow, step)
     yield from _samples(document)
+
+
+def _beside(flow: FlowReport, step: StepReport) -> Iterator[Drawn]:
+    """Say what of a step has no place in its row."""
+    if step.event_p99_s is not None:
+        p50, p99 = glyphs.duration_text(step.event_p50_s), glyphs.duration_text(step.event_p99_s)
+        longest = glyphs.duration_text(step.event_max_s)
+        yield drawing.line(
+            f"{step.step}: {step.events:,} events, {p50} after the write, p99 {p99}, max {longest}", "dim"
+        )
+    if step.reconnects:
+        yield drawing.line(f"{step.step}: {step.reconnects:,} reconnects", "dim")
+    if step.ended_early:
+        yield drawing.line(_ended_early(flow, step), "yellow")
+    if step.failed:
+        yield drawing.line(_failed(step), "yellow")
 
 
 def _arrivals(flow: FlowReport, arrivals: ArrivalsReport, identity: str) -> Iterator[Drawn]:
@@ -266,6 +279,15 @@ def _failed(step: StepReport) -> str:
     return f"{step.step} failed: {by_outcome}; after {glyphs.duration_text(step.failed_p50_s)} (median)"
 
 
+def _ended_early(flow: FlowReport, step: StepReport) -> str:
+    """Say how often watches ended before their time; that the server keeps closing them, where it was each of them twice or more."""
+    after = f"half of them within {glyphs.duration_text(step.ended_early_p50_s)}"
+    times = step.ended_early / max(1, flow.started)
+    if times >= KEEPS_CLOSING:
+        return f"{step.step}: the server keeps closing watches: {step.ended_early:,} ended before their time, {times:.1f} for each, {after}"
+    return f"{step.step}: {step.ended_early:,} watches ended before their time, {after}"
+
+
 def _samples(document: Document) -> Iterator[Drawn]:
     seen: set[tuple[str, str, str, str | None]] = set()
     for item in document.failures:
@@ -293,7 +315,7 @@ def _probes(document: Document, width: int) -> Iterator[Drawn]:
             yield drawing.line(f"{probe.probe} as {probe.identity} failed: {by_outcome}", "yellow")
         if len(probe.servers) > 1:
             each = ", ".join(
-                f"{item.server} {glyphs.share_text(item.success_rate)} good, p99 {_answer(item.p99_s, item.success_rate)}"
+                f"{item.server} {glyphs.share_text(item.success_rate)} good, p99 {glyphs.answer_text(item.p99_s, item.success_rate)}"
                 for item in probe.servers
             )
             yield drawing.line(f"{probe.probe} as {probe.identity}, each server: {each}", "dim")
@@ -309,9 +331,9 @@ def _probe_cells(probe: ProbeReport, width: int) -> Iterator[str | Text]:
     yield drawing.count(probe.observations)
     yield glyphs.share_text(probe.success_rate)
     if width >= WIDE:
-        yield _answer(probe.p50_s, probe.success_rate)
-    yield _answer(probe.p99_s, probe.success_rate)
-    yield _answer(probe.max_s, probe.success_rate)
+        yield glyphs.answer_text(probe.p50_s, probe.success_rate)
+    yield glyphs.answer_text(probe.p99_s, probe.success_rate)
+    yield glyphs.answer_text(probe.max_s, probe.success_rate)
     locked = probe.longest_lockout_s
     yield Text(format_duration(locked), "red") if locked else glyphs.NOTHING
 
@@ -435,5 +457,5 @@ def _footer(document: Document, _width: int) -> Iterator[Drawn]:
 
 
 SECTIONS: Final[tuple[Section, ...]] = (
-    _verdict, _objectives, draw_saturation, _incident, _story, _phases, _timeline, _flows, _probes, _components, _servers, _machine, _validity, _footer,
+    _verdict, _objectives, draw_saturation, draw_profiles, _incident, _story, _phases, _timeline, _flows, _probes, draw_latency, _components, _servers, _machine, _validity, _footer,
 )  # fmt: skip

@@ -198,7 +198,7 @@ def _rollouts(state: RunState) -> Iterator[StoryLine]:
         rollout = (item for item in series.intervals if item.arrivals is None)
         full = next((item for item in rollout if 0 < item.target <= item.started), None)
         if full is not None:
-            text = f"flow {name}: all {full.started:,} agents started"
+            text = f"flow {name}: all {full.started:,} {state.flow_units.get(name, 'agents')} started"
             yield StoryLine(t_s=full.end_s, level="good", text=text)
 
 

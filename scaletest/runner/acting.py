@@ -20,9 +20,11 @@ from scaletest.core.units import format_duration
 from scaletest.fleet.fleet import FleetState
 from scaletest.load.client import LoadDriver
 from scaletest.load.protocol import FlowChanged, SetRate, SetServers, SetTarget
+from scaletest.observe.pprof import PROFILES, Capture
 from scaletest.profile.actions import (
     Action,
     AddApiServersAction,
+    CaptureProfilesAction,
     ComponentAction,
     DeleteRolloutAction,
     FlowAction,
@@ -55,12 +57,16 @@ class Scene:
     """How to reach the API servers, by identity; grows with them."""
     watch_server: Callable[[str], None]
     """Begins to probe and observe an API server that was added."""
+    capture: Callable[[Capture], Awaitable[list[str]]]
+    """Captures the profiles of the API servers; returns why each that is missing is."""
     targets: dict[str, int] = field(default_factory=dict)
     """Agents that each running flow aims at."""
     started: dict[str, int] = field(default_factory=dict)
     """Agents that each flow had, by its last report."""
     ended: set[str] = field(default_factory=set)
     """Nodes whose machines have ended, whether or not their objects are deleted yet."""
+    captures: int = 0
+    """Captures of profiles that actions began."""
 
     def nodes(self) -> list[str]:
         """Return the nodes whose machines are there."""
@@ -116,9 +122,9 @@ class Acting:
         scene = self._scene
         if spec.arrivals is not None and spec.arrivals.rate_per_s is not None:
             await scene.driver.set_rate(SetRate(flow, spec.arrivals.rate_per_s))
-        elif spec.agents is not None:
+        elif spec.placed is not None:
             scene.targets[flow] = spec.target(len(scene.nodes()))
-            await scene.driver.set_target(SetTarget(flow, scene.targets[flow], spec.agents.rollout_per_s))
+            await scene.driver.set_target(SetTarget(flow, scene.targets[flow], spec.placed.rollout_per_s))
 
     def _acts(self) -> Mapping[str, Callable[..., Awaitable[str]]]:
         supervisor = self._scene.cluster.supervisor
@@ -135,6 +141,7 @@ class Acting:
             "delete_rollout": self._delete_rollout,
             "add_api_servers": self._add_api_servers,
             "slow_disk": self._slow_disk,
+            "capture_profiles": self._capture_profiles,
         }
 
     def _agents(self, flow: str) -> str:
@@ -232,6 +239,17 @@ class Acting:
         log.undo = undo
         return f"each fdatasync of etcd (pid {pid}) takes {format_duration(settings.delay_s)} longer"
 
+    async def _capture_profiles(self, settings: CaptureProfilesAction, log: ActionLog) -> str:
+        scene = self._scene
+        scene.captures += 1
+        due = len(PROFILES) * len(scene.access[MASTERS].servers)
+        missing = await scene.capture(Capture(f"capture-{scene.captures}", settings.seconds))
+        log.count(profiles_captured=due - len(missing))
+        if missing:
+            msg = f"{due - len(missing)} of {due} profiles captured; {'; '.join(missing)}"
+            raise ClusterError(msg)
+        return f"{due} profiles captured, of {settings.seconds} s of CPU"
+
     def _operator(self, identity: str, log: ActionLog) -> Operator:
         return Operator(lambda: self._scene.access[identity], log)
 
@@ -243,11 +261,11 @@ class Acting:
         stopped = connections = requests = 0
         scene.ended.update(gone)
         for flow, target in list(scene.targets.items()):
-            agents = scene.profile.flows[flow].agents
-            if agents is None or agents.per_node is None:
+            placed = scene.profile.flows[flow].placed
+            if placed is None or placed.per_node is None:
                 continue
             # A rollback may have stopped agents on nodes that go now: those go once.
-            scene.targets[flow] = min(target + len(grown) * agents.per_node, len(scene.nodes()) * agents.per_node)
+            scene.targets[flow] = min(target + len(grown) * placed.per_node, len(scene.nodes()) * placed.per_node)
             credentials = await scene.node_credentials(flow, grown)
             ended = await scene.driver.set_target(
                 SetTarget(flow, scene.targets[flow], nodes=tuple(grown), node_credentials=credentials, gone=tuple(gone))

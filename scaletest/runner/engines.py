@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from scaletest.core.journal import JournalFile
+from scaletest.observe.pprof import Capture
 from scaletest.profile.actions import Action
 from scaletest.profile.schema import Profile
 from scaletest.profile.stepping import StepChange
@@ -41,6 +42,9 @@ class Engines(Protocol):
 
         Raises ScaletestError when the fleet could not be resized.
         """
+
+    async def capture(self, capture: Capture) -> list[str]:
+        """Capture the profiles of the API servers; returns why each that is missing is."""
 
     async def stop(self) -> None:
         """End everything that ``start`` began, as far as it got; never raises for what is gone already."""
@@ -93,6 +97,11 @@ class FakeEngines:
         """Take over the profile; play ``step_to``."""
         self.profile, self.changes = profile, [*self.changes, change]
         await self._play("step_to")
+
+    async def capture(self, capture: Capture) -> list[str]:
+        """Play ``capture NAME``."""
+        await self._play(f"capture {capture.name}")
+        return []
 
     async def stop(self) -> None:
         """Play ``stop``."""

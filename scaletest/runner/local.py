@@ -39,6 +39,7 @@ from scaletest.load.protocol import FlowStart
 from scaletest.observe.counted import wait_counted, worth_counting
 from scaletest.observe.hostinfo import software_versions
 from scaletest.observe.observer import Observer, Targets
+from scaletest.observe.pprof import Capture, capture_profiles
 from scaletest.probes.run import run_probes
 from scaletest.profile.actions import Action
 from scaletest.profile.levers import most_api_servers
@@ -147,7 +148,9 @@ class LocalEngines:
             self._watch(lost, run_probes(self._profile.probes, access, journal, self._stop))
 
         self._facts["Priority"] = self._priority(driver, cluster)
-        self._scene = Scene(self._profile, cluster, self._fleet, driver, self._access, watch_server, started=started)
+        self._scene = Scene(
+            self._profile, cluster, self._fleet, driver, self._access, watch_server, self.capture, started=started
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return versions, limits and what a reader has to know of the control plane."""
@@ -206,6 +209,12 @@ class LocalEngines:
         scene, self._profile = self._ready(), profile
         assert self._journal is not None
         await Acting(scene).step_to(profile, change, self._journal)
+
+    async def capture(self, capture: Capture) -> list[str]:
+        """Capture the profiles of all API servers that are there now."""
+        scene = self._ready()
+        assert self._journal is not None
+        return await capture_profiles(capture, scene.access[MASTERS], self._options.run_dir, self._journal)
 
     async def stop(self) -> None:
         """End driver, probes, observers and the control plane, as far as they are there."""

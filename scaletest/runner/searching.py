@@ -10,6 +10,7 @@ judged:
   or after ``step.atMost``.
 - **Judge.** Over the steady part: did the generator make the load, do all of ``search.holds`` hold, did every probe get an answer? A load
   under which latency goes on growing to the end does not hold, whatever its values are by then.
+- **Capture.** Of the first load that fails, and of the one that is confirmed to, profiles of the API servers: after it was judged, while it runs.
 
 After the search come the multiples of what held, each heavier than the one before, and then the way back: from the heaviest load at once to a part of the one that held, which is watched until everything holds again, or the time for that is over.
 """
@@ -21,11 +22,11 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from scaletest.analysis.evaluate import ObjectiveResult, good_spell_of, measure
-from scaletest.analysis.flows import is_good
-from scaletest.analysis.search import Ask, Outcome, Reason, Trial, conclude, plan_next
+from scaletest.analysis.flows import FlowInterval, PackedHistogram, is_good
+from scaletest.analysis.search import Ask, Outcome, Reason, Trial, Why, conclude, plan_next
 from scaletest.analysis.searchlog import StepKind
 from scaletest.analysis.series import Span, contains
 from scaletest.analysis.state import RunState
@@ -35,13 +36,17 @@ from scaletest.analysis.verdict import format_measured
 from scaletest.core.errors import ProfileError, ScaletestError
 from scaletest.core.journal import JournalFile
 from scaletest.core.units import format_count, format_duration
+from scaletest.observe.pprof import Capture
 from scaletest.profile.loading import LoadedProfile
 from scaletest.profile.objectives import parse_objective
 from scaletest.profile.schema import Profile
 from scaletest.profile.stepping import StepChange, load_flows, step_change
-from scaletest.runner.searchplan import SearchPlan
+from scaletest.runner.searchplan import SearchPlan, cpu_profile_s
 
 __all__ = ["Loads", "Pace", "Searcher"]
+
+SLOWEST_OPENING_PER_S: Final = 100.0
+"""Watches without a rate open at 540 a second on two cores (``benchmarks/watches.py``), and slower where the API server is near its limit."""
 
 
 class Loads(Protocol):
@@ -55,6 +60,9 @@ class Loads(Protocol):
 
     async def step_to(self, profile: Profile, change: StepChange) -> None:
         """Resize pools and retarget running flows. Flows started from now on are as this profile says."""
+
+    async def capture(self, capture: Capture) -> list[str]:
+        """Capture the profiles of the API servers; returns why each that is missing is."""
 
     def state(self) -> RunState:
         """Return what the journal says up to now."""
@@ -102,6 +110,8 @@ class Searcher:
         self._loaded_well = True
         """Whether the load that runs now has held, so that a heavier one can follow without a pause."""
         self._number = 0
+        self._captured: set[float] = set()
+        """Loads of which profiles were captured."""
 
     async def run(self) -> None:
         """Search; then go past what was found, and back."""
@@ -125,7 +135,19 @@ class Searcher:
                 return trials, Reason.OUT_OF_TIME
             outcome = await self._step(StepKind.SEARCH, ask.value, ask.why.value)
             trials.append(Trial(ask.value, outcome))
+            if outcome is Outcome.FAILED:
+                await self._capture(ask)
         return trials, ask
+
+    async def _capture(self, ask: Ask) -> None:
+        """Capture profiles of a load that failed and still runs: of the first, and of the one that is confirmed to fail.
+
+        It has been judged, so that what this costs is in no measurement; the next load begins on a calm control plane.
+        """
+        if not self._captured or (ask.why is Why.CONFIRM and ask.value not in self._captured):
+            self._captured.add(ask.value)
+            name = f"step-{self._number}"
+            await self._loads.capture(Capture(name, cpu_profile_s(self._spec), self._number))
 
     async def _go_past(self, value: float) -> None:
         self._loaded_well = False
@@ -239,15 +261,16 @@ class Searcher:
         missing, due_s = [], 0.0
         for name in self._flows:
             spec = self._current.flows[name]
-            if spec.agents is None:
+            if spec.placed is None:
                 continue
             target = spec.target(self._current.fleet.node_count)
             series = self._loads.state().flows.get(name)
             latest = series.latest((since_s, math.inf)) if series is not None else None
             started = latest.started if latest is not None and latest.target == target else 0
             if started < target:
-                missing.append(f"{format_count(started)} of {format_count(target)} agents of {name} started")
-                due_s = max(due_s, 1.5 * target / spec.agents.rollout_per_s + self._pace.start_slack_s)
+                missing.append(f"{format_count(started)} of {format_count(target)} {spec.unit} of {name} started")
+                rate_per_s = spec.placed.rollout_per_s or SLOWEST_OPENING_PER_S
+                due_s = max(due_s, 1.5 * target / rate_per_s + self._pace.start_slack_s)
         return missing, due_s
 
     async def _settle(self, profile: Profile, loaded_s: float, at_most_s: float) -> Settling:
@@ -264,21 +287,23 @@ class Searcher:
             await asyncio.sleep(self._pace.look_s)
 
     def _series(self) -> dict[str, Series]:
-        """Return latency and throughput of the load's flows, by interval; where there is no flow, latency of the probes."""
+        """Return latency and throughput of the load's flows and of events, by interval; where there is no flow, latency of the probes."""
         state, found = self._loads.state(), {}
-        for name in self._flows:
+        watching = [name for name, flow in self._current.flows.items() if flow.watchers is not None]
+        for name in dict.fromkeys([*self._flows, *watching]):
             intervals = state.flows[name].intervals if name in state.flows else []
-            latency, answers = [], []
+            if name in watching:
+                # A watch that stands has no answers: what comes are events, and those that are not timed have no latency.
+                found[f"events of {name}"] = Series(_means(intervals, "event_us"), Direction.UP)
+                continue
+            answers = []
             for item in intervals:
-                steps = item.steps.values()
-                histograms = [step.latency_us for step in steps if step.latency_us is not None]
-                count = sum(sum(histogram.counts) for histogram in histograms)
-                mean_us = sum(histogram.total for histogram in histograms) / count if count else math.nan
-                good = sum(n for step in steps for outcome, n in step.outcomes.items() if is_good(outcome))
+                good = sum(
+                    n for step in item.steps.values() for outcome, n in step.outcomes.items() if is_good(outcome)
+                )
                 seconds = item.end_s - item.start_s
-                latency.append((item.middle_s, mean_us / 1e6))
                 answers.append((item.middle_s, good / seconds if seconds > 0 else math.nan))
-            found[f"latency of {name}"] = Series(latency, Direction.UP)
+            found[f"latency of {name}"] = Series(_means(intervals, "latency_us"), Direction.UP)
             found[f"answers of {name}"] = Series(answers, Direction.DOWN)
         if not found:
             for name in self._operator_probes():
@@ -379,3 +404,16 @@ class Searcher:
 
     def _now_s(self) -> float:
         return time.monotonic() - self._journal.clock_origin_s
+
+
+def _means(intervals: Sequence[FlowInterval], key: str) -> list[tuple[float, float]]:
+    """Return the mean of a histogram of all steps by interval, in seconds; NaN where nothing was measured."""
+    means = []
+    for item in intervals:
+        histograms: list[PackedHistogram] = [
+            found for step in item.steps.values() if (found := getattr(step, key)) is not None
+        ]
+        count = sum(sum(histogram.counts) for histogram in histograms)
+        mean_us = sum(histogram.total for histogram in histograms) / count if count else math.nan
+        means.append((item.middle_s, mean_us / 1e6))
+    return means

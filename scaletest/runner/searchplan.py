@@ -6,14 +6,18 @@ import math
 from dataclasses import dataclass, replace
 
 from scaletest.analysis.search import Space, expected_trials
+from scaletest.observe import pprof
 from scaletest.profile.loading import LoadedProfile
 from scaletest.profile.schema import SearchSpec
 from scaletest.profile.search import Load, parse_load
 
-__all__ = ["SearchPlan", "longest_s", "plan_search"]
+__all__ = ["SearchPlan", "cpu_profile_s", "longest_s", "plan_search"]
 
 _OVERHEAD_S = 15.0
 """Of a step, beside its time at full load: agents stop, the control plane calms down, nodes come and go, agents start. Seen: 5 to 30 s."""
+
+_CAPTURES = 2
+"""Loads of which profiles are captured: the first that fails, and the one that is confirmed to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,7 @@ class SearchPlan:
     @property
     def shortest_s(self) -> float:
         """The time of that many steps that all settle at once."""
-        return self.trials * (self.spec.step.at_least_s + _OVERHEAD_S)
+        return self.trials * (self.spec.step.at_least_s + _OVERHEAD_S) + _CAPTURES * cpu_profile_s(self.spec)
 
     @property
     def longest_s(self) -> float:
@@ -48,7 +52,13 @@ class SearchPlan:
 def longest_s(spec: SearchSpec) -> float:
     """Return the longest that search, steps past it and the way back can take."""
     past_s = len(spec.past) * (spec.step.at_least_s + spec.recover_within_s)
-    return spec.at_most_s + spec.step.at_most_s + past_s + 2 * spec.recover_within_s
+    capture_s = pprof.longest_s(cpu_profile_s(spec))
+    return spec.at_most_s + spec.step.at_most_s + capture_s + past_s + 2 * spec.recover_within_s
+
+
+def cpu_profile_s(spec: SearchSpec) -> int:
+    """Return the length of the CPU profiles of a search: not longer than a load has to be steady."""
+    return max(1, min(pprof.CPU_S, int(spec.step.at_least_s)))
 
 
 def plan_search(loaded: LoadedProfile, most_nodes: int | None = None) -> SearchPlan | None:

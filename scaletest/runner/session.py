@@ -26,6 +26,7 @@ from scaletest.analysis.verdict import Verdict, judge
 from scaletest.core.errors import ScaletestError, of_the_machine
 from scaletest.core.journal import JOURNAL_NAME, JournalFile, JournalReader, Record
 from scaletest.core.rundir import VERDICT_NAME, RunInfo, write_json, write_run_info
+from scaletest.observe.pprof import Capture
 from scaletest.profile.loading import LoadedProfile
 from scaletest.profile.objectives import parse_objective
 from scaletest.profile.schema import Phase, Profile
@@ -266,6 +267,9 @@ class _SessionLoads:
 
     async def step_to(self, profile: Profile, change: StepChange) -> None:
         await self._session.engines.step_to(profile, change)
+
+    async def capture(self, capture: Capture) -> list[str]:
+        return await self._session.engines.capture(capture)
 
     def state(self) -> RunState:
         self._session.read_back()

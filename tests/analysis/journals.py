@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from random import Random
@@ -78,11 +80,13 @@ def process(t: float, /, **processes: tuple[int, float, float]) -> Record:
     return record("process", t, processes=samples)
 
 
-def host(t: float, available: float = 12 * GIB, *, busy: float = 0.0, idle: float = 0.0, steal: float = 0.0) -> Record:
+def host(
+    t: float, available: float = 12 * GIB, *, busy: float = 0.0, idle: float = 0.0, steal: float = 0.0, **more: Any
+) -> Record:
     return record(
         "host", t,
         available_bytes=int(available), total_bytes=24 * GIB, cores=2,
-        cpu_busy_s=busy, cpu_idle_s=idle, cpu_steal_s=steal,
+        cpu_busy_s=busy, cpu_idle_s=idle, cpu_steal_s=steal, **more,
     )  # fmt: skip
 
 
@@ -98,12 +102,71 @@ def apf_level(**fields: Any) -> dict[str, Any]:
     }
 
 
-def apiserver(t: float, *, server: str = SERVER, requests: Mapping[str, int] | None = None, **levels: Any) -> Record:
+def apiserver(
+    t: float, *, server: str = SERVER, requests: Mapping[str, int] | None = None, inflight: Mapping[str, int] | None = None,
+    go: Mapping[str, Any] | None = None, watch_cache: Mapping[str, float] | None = None, **levels: Any,
+) -> Record:  # fmt: skip
+    """A scrape; without ``go`` and ``watch_cache`` one as journals of version 0.1 have it."""
     apf = {name.replace("_", "-"): level for name, level in levels.items()}
+    parts: dict[str, Any] = {"go": go, "watch_cache": watch_cache}
     return record(
         "metrics.apiserver", t,
-        server=server, latency_s=0.03, apf=apf, inflight={"mutating": 1, "read_only": 3},
-        memory_bytes=GIB, requests=dict(requests or {}),
+        server=server, latency_s=0.03, apf=apf, inflight=dict(inflight or {"mutating": 1, "read_only": 3}),
+        memory_bytes=GIB, requests=dict(requests or {}), **{key: value for key, value in parts.items() if value is not None},
+    )  # fmt: skip
+
+
+SLI_LE_S = [
+    0.05,
+    0.1,
+    0.2,
+    0.4,
+    0.6,
+    0.8,
+    1.0,
+    1.25,
+    1.5,
+    2.0,
+    3.0,
+    4.0,
+    5.0,
+    6.0,
+    8.0,
+    10.0,
+    15.0,
+    20.0,
+    30.0,
+    45.0,
+    60.0,
+]
+REQUEST_LE_S = [0.005, 0.025, *SLI_LE_S]
+WAIT_LE_S = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0]
+
+
+def counted(values_s: Iterable[float], le_s: list[float]) -> list[int]:
+    """Observations as a ``metrics.latency`` record has them: bucket and count in turns."""
+    counts = Counter(bisect_left(le_s, value_s) for value_s in values_s)
+    return [part for item in sorted(counts.items()) for part in item]
+
+
+def latency(
+    t: float,
+    sli: Mapping[str, Iterable[float]] | None = None,
+    request: Mapping[str, Iterable[float]] | None = None,
+    *,
+    server: str = SERVER,
+    wait: Mapping[str, Iterable[float]] | None = None,
+) -> Record:
+    """Latencies in seconds by kind of call; ``wait`` by priority level."""
+    families = {"sli": (SLI_LE_S, sli), "request": (REQUEST_LE_S, request), "wait": (WAIT_LE_S, wait)}
+    return record(
+        "metrics.latency", t,
+        server=server,
+        families={
+            name: {"le_s": le_s, "grown": {call: counted(values_s, le_s) for call, values_s in calls.items()}}
+            for name, (le_s, calls) in families.items()
+            if calls
+        },
     )  # fmt: skip
 
 
@@ -131,7 +194,7 @@ def run_info(**more: Any) -> RunInfo:
             "summary": "Fifty nodes, one agent on each.",
             "controlPlane": {"kubernetes": "1.37", "apiServers": 1},
             "fleet": {"pools": [{"name": "default", "nodes": 50, "podsPerNode": 2}]},
-            "flows": {"agents": {"agents": {"perNode": 1, "rollout": "10/s"}, "identity": "serviceAccount:telemetry/agent"}},
+            "flows": {"agents": {"agents": {"perNode": 1, "rollout": "10/s"}, "identity": "serviceAccount:telemetry/agent", "steps": [{"list": "pods"}, {"get": "nodes", "name": "{node}", "label": "get-node"}]}},
             "objectives": [
                 {"check": "flow.agents.error_rate < 1%", "abort": False, "delay": "0s"},
                 {"check": "probe.operator.p99 < 1s", "abort": False, "delay": "0s"},
@@ -229,6 +292,12 @@ def scrapes_of_small_run(t: float, *, down: bool) -> list[Record]:
             global_default=apf_level(seats_limit=120, seats_in_use=40, queued=12, dispatched=int(100 * life), rejected={"time-out": int(life)}),
             exempt=apf_level(seats_limit=0, seats_in_use=1, dispatched=int(2 * life)),
         ),
+        latency(
+            t,
+            {"LIST pods cluster": [0.3] * 90 + [0.7] * 10, "GET nodes resource": [0.001] * 100, "PUT leases.coordination.k8s.io resource": [0.01] * 50, "PATCH nodes/status resource": [0.02] * 8 + [1.7] * 2, "POST widgets.scaletest.dev resource": [2.5] * 3},
+            {"LIST pods cluster": [0.3] * 70 + [12.0] * 30, "GET nodes resource": [0.001] * 100, "PUT leases.coordination.k8s.io resource": [0.01] * 50, "PATCH nodes/status resource": [0.02] * 8 + [2.7] * 2, "POST widgets.scaletest.dev resource": [2.5] * 3},
+            wait={"global-default": [0.0] * 70 + [11.0] * 30},
+        ) if t >= 20 else latency(t),
         etcd(t, {0.001: int(90 * t), 0.002: int(99 * t), 0.004: int(100 * t)}, {0.002: int(50 * t), 0.008: int(60 * t)}, puts=int(30 * t)),
     ]  # fmt: skip
 
@@ -305,7 +374,8 @@ def big_run(*, nodes_count: int = 7_000, minutes: float = 10, seed: int = 1) -> 
             record_ = apiserver(t, requests=requests)
             record_["apf"] = apf
             bounds = {0.001 * 2**index: (index + 1) * 10 * second for index in range(14)}
-            records += [record_, etcd(t, bounds, bounds)]
+            calls = {f"GET things{index}.apps resource": [0.001, 0.06, 0.3] for index in range(60)}
+            records += [record_, latency(t, calls, calls), etcd(t, bounds, bounds)]
     records += [
         record("flow.stop", end_s, flow="agents"),
         record("phase.end", end_s, phase="load", reason="time"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.analysis.journals import (
     etcd,
     flow,
     host,
+    latency,
     nodes,
     probe,
     process,
@@ -230,7 +232,16 @@ def test_etcd() -> None:
     assert value("etcd.db_size", *scrapes) == 50 * MIB
 
 
-ALL = [Subject(scope, None if scope in {"generator", "host", "etcd", "search"} else "x", None, None, name) for scope, names in MEASURES.items() for name in names]  # fmt: skip
+NAMELESS = {"generator", "host", "etcd", "search"}
+
+
+def subject_of(scope: str, name: str) -> Subject:
+    if scope == "sli":
+        return Subject(scope, None if name == "slo_violations" else "mutating", None, None, name)
+    return Subject(scope, None if scope in NAMELESS else "x", None, None, name)
+
+
+ALL = [subject_of(scope, name) for scope, names in MEASURES.items() for name in names]
 
 
 @pytest.mark.parametrize("subject", ALL, ids=str)
@@ -250,7 +261,7 @@ def test_what_was_never_measured_says_why_and_meets_no_objective(subject: Subjec
 @pytest.mark.parametrize("subject", ALL, ids=str)
 def test_a_span_without_samples_is_not_measured(subject: Subject) -> None:
     names = {"flow": "agents", "probe": "operator", "component": "kube-apiserver", "apf": "exempt"}
-    named = Subject(subject.scope, names.get(subject.scope), None, None, subject.measure)
+    named = replace(subject, name=names.get(subject.scope, subject.name))
     records = [
         *PHASE,
         *FLOW,
@@ -258,6 +269,7 @@ def test_a_span_without_samples_is_not_measured(subject: Subject) -> None:
         *COMPONENT,
         apiserver(1.0, exempt=apf_level()),
         etcd(1.0, {}),
+        latency(1.0, {"PUT leases.coordination.k8s.io resource": [0.1]}),
         driver(1.0),
         host(1.0),
     ]

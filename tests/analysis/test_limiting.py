@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
-from scaletest.analysis.limiting import Resource, findings, limiting
+from scaletest.analysis.limiting import Finding, Resource, findings, in_flight_limits, limiting
 from scaletest.analysis.state import RunState
 from scaletest.core.journal import Record
 from tests.analysis.journals import GIB, apf_level, apiserver, driver, etcd, host, process, record
@@ -74,8 +75,55 @@ def driven(cores: float) -> list[Record]:
     return [driver(float(t), cpu_s=cores * t) for t in (1, 30, 59)]
 
 
-def found(*records: Record) -> str:
-    item = limiting(findings(RunState().apply_all(records), SPAN))
+def collected(share: float, *, memory: float = GIB, limit: float | None = None, spare_s: float = 0.0) -> list[Record]:
+    """A server that spends a share of its CPU on garbage collection, and ``spare_s`` more a second on idle processors."""
+    return [
+        apiserver(
+            t,
+            go={
+                "cpu_s": 4 * t, "idle_s": (2 - spare_s) * t, "gc_s": (2 * share + spare_s) * t, "gc_idle_s": spare_s * t,
+                "memory_bytes": memory, "memory_limit_bytes": limit,
+            },
+        )
+        for t in (1.0, 59.0)
+    ]  # fmt: skip
+
+
+def in_flight(read_only: int, mutating: int, **rejected: int) -> list[Record]:
+    """Two scrapes between which requests were rejected, by verb."""
+    inflight = {"read_only": read_only, "mutating": mutating}
+    none, counts = (
+        {f"{verb} 429": 0 for verb in rejected},
+        {f"{verb} 429": count for verb, count in rejected.items()},
+    )
+    return [apiserver(t, inflight=inflight, requests=requests) for t, requests in ((1.0, none), (59.0, counts))]
+
+
+def cached(**figures: float) -> list[Record]:
+    whole = {"terminated_watchers": 3, "fallbacks": 5, "waits": 100, "wait_s": 0.5}
+    grown = {name: whole[name] + figures.get(name, 0) for name in whole}
+    return [apiserver(t, server="second", watch_cache=part) for t, part in ((1.0, whole), (59.0, grown))]
+
+
+def tcp(overflows: int | None, pressures: int | None) -> list[Record]:
+    before = [None if value is None else 7 for value in (overflows, pressures)]
+    after = [None if value is None else 7 + value for value in (overflows, pressures)]
+    return [
+        host(t, busy=t, idle=t, tcp_listen_overflows=values[0], tcp_memory_pressures=values[1])
+        for t, values in ((1.0, before), (59.0, after))
+    ]
+
+
+def without_apf(**flags: Any) -> dict[str, Any]:
+    return {"controlPlane": {"args": {"kube-apiserver": {"enable-priority-and-fairness": False, **flags}}}}
+
+
+def look(records: Iterable[Record], profile: Mapping[str, Any] | None = None) -> list[Finding]:
+    return findings(RunState().apply_all(records), SPAN, profile or {})
+
+
+def found(*records: Record, profile: Mapping[str, Any] | None = None) -> str:
+    item = limiting(look(records, profile))
     return "none" if item is None else f"{item.resource} {item.subject}"
 
 
@@ -104,6 +152,20 @@ def found(*records: Record) -> str:
         (no_space("etcdserver: request timed out"), "none"),
         (driven(0.91), "generator load driver"),
         (driven(0.89), "none"),
+        (collected(0.251, memory=0.901 * GIB, limit=GIB), "gc kube-apiserver"),
+        (collected(0.249, memory=0.901 * GIB, limit=GIB), "none"),
+        (collected(0.251, memory=0.899 * GIB, limit=GIB), "none"),
+        (collected(0.6), "none"),  # no GOMEMLIMIT: a part of the CPU
+        (collected(0.24, memory=GIB, limit=GIB, spare_s=1.0), "none"),  # what idle processors do takes nothing away
+        (cached(terminated_watchers=1), "watch_cache kube-apiserver"),
+        (cached(fallbacks=1), "watch_cache kube-apiserver"),
+        (cached(waits=100, wait_s=90.0), "none"),
+        (tcp(1, 0), "network TCP"),
+        (tcp(0, 1), "network TCP"),
+        (tcp(None, 1), "network TCP"),
+        (tcp(0, 0), "none"),
+        ([*tcp(1, 0), *driven(0.91), *cached(fallbacks=1)], "network TCP"),
+        ([*driven(0.91), *cached(fallbacks=1)], "generator load driver"),
         ([], "none"),
     ],
 )
@@ -113,7 +175,7 @@ def test_each_rule_applies_at_its_threshold(records: list[Record], expected: str
 
 def test_of_several_the_first_rule_that_applies_decides() -> None:
     everything = [limit(), killed(30.0), *used(3.9 * GIB, 1.95), *hosts(0.01), level(5.0, 245, 10), *slow_disk(0.5)]
-    each = findings(RunState().apply_all(everything), SPAN)
+    each = look(everything)
 
     assert [Resource.MEMORY, Resource.CPU, Resource.HOST_CPU, Resource.APF, Resource.ETCD_FSYNC] == [
         item.resource for item in each if item.at_limit
@@ -124,7 +186,7 @@ def test_of_several_the_first_rule_that_applies_decides() -> None:
 
 def test_findings_have_their_figures_in_base_units() -> None:
     records = [limit(), *used(GIB, 1.0), *hosts(0.5), level(1.0, 100, 3), level(6.0, 120, 0, 4), *slow_disk(0.016)]
-    values = {item.resource: dict(item.values) for item in findings(RunState().apply_all(records), SPAN)}
+    values = {item.resource: dict(item.values) for item in look(records)}
 
     assert values[Resource.MEMORY] == {"oom_kills": 0.0, "used_bytes": GIB, "cap_bytes": 4 * GIB}
     assert values[Resource.CPU] == {"cores": pytest.approx(1.0), "quota_cores": 2.0}
@@ -134,8 +196,8 @@ def test_findings_have_their_figures_in_base_units() -> None:
 
 
 def test_what_was_not_measured_is_not_found_and_has_no_figure() -> None:
-    assert findings(RunState(), SPAN) == []
-    (memory,) = findings(RunState().apply_all([killed(30.0)]), SPAN)
+    assert look([]) == []
+    (memory,) = look([killed(30.0)])
     assert dict(memory.values) == {"oom_kills": 1.0, "used_bytes": 4 * GIB}
 
 
@@ -145,7 +207,64 @@ def test_of_several_servers_and_levels_the_fullest_comes_first() -> None:
         limit(), limit(second), killed(30.0, second), *used(GIB, 0.5),
         apiserver(5.0, low=apf_level(seats_limit=10, seats_in_use=10, queued=1), high=apf_level(seats_limit=10, seats_in_use=9, queued=50)),
     ]  # fmt: skip
-    each = findings(RunState().apply_all(records), SPAN)
+    each = look(records)
 
     assert [second, "kube-apiserver"] == [item.subject for item in each if item.resource is Resource.MEMORY]
     assert ["low", "high"] == [item.subject for item in each if item.resource is Resource.APF]
+
+
+@pytest.mark.parametrize(
+    ("records", "flags", "expected"),
+    [
+        (in_flight(400, 0, LIST=1), {}, "in_flight read-only requests"),
+        (in_flight(399, 0, LIST=1), {}, "none"),
+        (in_flight(400, 0, LIST=0), {}, "none"),
+        (in_flight(400, 0, POST=1), {}, "none"),
+        (in_flight(0, 200, PATCH=1), {}, "in_flight mutating requests"),
+        (in_flight(0, 199, PATCH=1), {}, "none"),
+        (in_flight(40, 0, GET=1), {"max-requests-inflight": 40}, "in_flight read-only requests"),
+        (in_flight(40, 0, GET=1), {"max-requests-inflight": "41"}, "none"),
+        (in_flight(400, 0, GET=1), {"max-requests-inflight": 0}, "none"),
+        (in_flight(400, 0, LIST=1), {"enable-priority-and-fairness": True}, "none"),
+        (in_flight(400, 0, LIST=1), {"enable-priority-and-fairness": "False"}, "in_flight read-only requests"),
+    ],
+)
+def test_in_flight_limits_count_where_priority_and_fairness_is_off(
+    records: list[Record], flags: dict[str, Any], expected: str
+) -> None:
+    assert expected == found(*records, profile=without_apf(**flags))
+
+
+def test_in_flight_limits_are_the_defaults_of_the_api_server_unless_given() -> None:
+    assert {} == in_flight_limits({})
+    assert {"read-only requests": 400, "mutating requests": 200} == in_flight_limits(without_apf())
+    given = without_apf(**{"max-requests-inflight": 3000, "max-mutating-requests-inflight": 0})
+    assert {"read-only requests": 3000} == in_flight_limits(given)
+
+
+def test_cpu_says_what_of_it_was_garbage_collection() -> None:
+    records = [limit(), *used(GIB, 1.95), *collected(0.46, spare_s=0.5)]
+    (cpu,) = (item for item in look(records) if item.resource is Resource.CPU)
+
+    assert {"cores": pytest.approx(1.95), "quota_cores": 2.0, "gc_share": pytest.approx(0.46)} == dict(cpu.values)
+    assert "cpu kube-apiserver" == found(*records)
+
+
+def test_figures_of_the_other_rules() -> None:
+    records = [
+        *collected(0.3, memory=0.5 * GIB, limit=GIB),
+        *cached(terminated_watchers=2, fallbacks=4, waits=8, wait_s=0.4),
+        *tcp(5, 0),
+    ]
+    values = {item.resource: dict(item.values) for item in look(records)}
+
+    assert {"gc_share": pytest.approx(0.3), "used_bytes": 0.5 * GIB, "limit_bytes": GIB} == values[Resource.GC]
+    assert {"listen_overflows": 5, "memory_pressures": 0} == values[Resource.NETWORK]
+    counts = {"terminated_watchers": 2, "fallbacks": 4, "mean_wait_s": pytest.approx(0.05)}
+    assert counts == values[Resource.WATCH_CACHE]
+
+
+def test_a_restart_between_scrapes_is_no_negative_share() -> None:
+    records = [*collected(0.2), apiserver(59.5, go={"cpu_s": 4.0, "idle_s": 2.0, "gc_s": 1.0, "gc_idle_s": 0.0})]
+
+    assert 0.2 < RunState().apply_all(records).api_servers.gc_share(SPAN) < 0.21

@@ -39,8 +39,21 @@ def test_a_healthy_run_passes_every_check() -> None:
 
     assert [item.grade for item in checks] == [Grade.GOOD] * len(checks)
     assert {item.name for item in checks} == {
-        "journal", "host steal", "other processes", "probes", "driver", "event-loop lag", "driver CPU", "unread answers", "rollout of agents",
+        "journal", "host steal", "other processes", "own cost", "probes", "driver", "event-loop lag", "driver CPU", "unread answers", "rollout of agents",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("cores", "grade"), [(0.04, Grade.GOOD), (0.06, Grade.WARNING)])
+def test_what_the_command_itself_takes_is_said_and_never_a_reason(cores: float, grade: Grade) -> None:
+    phase = [record("phase.start", 0.0, phase="only"), record("phase.end", 100.0, phase="only", reason="time")]
+    samples = [process(float(t), cli=(99, 80e6, cores * t)) for t in range(1, 90)]
+
+    (check,) = [
+        item for item in check_validity(RunState().apply_all([*phase, *samples]), {}) if item.name == "own cost"
+    ]
+
+    assert check.grade is grade
+    assert f"took {round(100 * cores)} % of a core" in check.said
 
 
 def test_a_run_without_flows_needs_no_driver() -> None:

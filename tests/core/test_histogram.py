@@ -122,3 +122,14 @@ def test_a_share_beyond_0_and_1_is_refused(q: float) -> None:
 def test_what_is_no_histogram_is_a_value_error(data: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="not a histogram"):
         Histogram.from_json(data)
+
+
+@given(SAMPLES, st.lists(st.floats(0, 1), max_size=8))
+def test_several_quantiles_in_one_pass_are_those_of_one_each(values: list[int], shares: list[float]) -> None:
+    histogram, rising = of(values), sorted(shares)
+
+    each = [histogram.quantile(q) for q in rising]
+    assert all(
+        one == other or (math.isnan(one) and math.isnan(other))
+        for one, other in zip(each, histogram.quantiles(rising), strict=True)
+    )

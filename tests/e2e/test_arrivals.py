@@ -174,3 +174,50 @@ async def run_with_freeze(directory: Path, start: FlowStart, server: int) -> Flo
     finally:
         await driver.stop()
     return FlowResult(start.flow, [record for record in result.records if record.get("flow") == start.flow])
+
+
+def test_watches_that_the_api_server_ends_go_on_and_miss_no_write(cluster: KwokControlPlane, tmp_path: Path) -> None:
+    access = asyncio.run(cluster.access("admin"))
+    writes = spec_of([{"patch": "configmaps", "label": "write"}], rate="20/s", objects=4, connections=2)
+    # Ended after 1 to 2 s by the API server, again and again.
+    steps = [
+        {"watch": "configmaps", "namespace": "default", "labelSelector": "scaletest.dev/flow=resumed", "label": "watch", "lasts": "1s"},
+        {"watch": "configmaps", "namespace": "default", "labelSelector": "scaletest.dev/flow=resumed", "label": "protobuf",
+         "lasts": "1s", "accept": "protobuf"},
+    ]  # fmt: skip
+    watches = FlowSpec.model_validate({"watchers": {"count": 20}, "steps": steps})
+
+    result, written = asyncio.run(
+        resumed(tmp_path, FlowStart("resuming", watches, access, 20), FlowStart("resumed", writes, access, 2))
+    )
+
+    assert result.total("reconnects") >= 40
+    assert 0 == result.histogram("early_us").count
+    assert {"200"} == set(result.outcomes())
+    # Of each write each watch got its event, also of those that came between two of its connections.
+    assert 20 * written == result.histogram("event_us").count
+
+
+async def resumed(directory: Path, watches: FlowStart, writes: FlowStart) -> tuple[FlowResult, int]:
+    """Run both flows until each watch was opened three times; return what watches saw, and the writes that they could see."""
+    result, written = FlowResult(watches.flow), FlowResult(writes.flow)
+
+    def take(record: dict[str, Any]) -> None:
+        for found in (result, written):
+            if record.get("flow") == found.flow:
+                found.records.append(record)
+
+    driver = await LocustDriver.spawn(directory / "j", time.monotonic(), take, interval_s=0.2)
+    try:
+        await driver.start_flow(watches)
+        async with asyncio.timeout(60):
+            await reached(lambda found: sum(found.outcomes().values()) >= 20, result)
+            await driver.start_flow(writes)
+            await reached(lambda found: found.total("reconnects") >= 40, result)
+        await driver.stop_flow(writes.flow)
+        await asyncio.sleep(1.0)
+        await driver.stop_flow(watches.flow)
+    finally:
+        await driver.stop()
+    # The flow's own four objects are created before the first arrival, and say when, too.
+    return result, 4 + sum(written.outcomes("write").values())

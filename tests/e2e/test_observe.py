@@ -11,6 +11,9 @@ from typing import Self
 
 import pytest
 
+from scaletest.analysis.evaluate import measure
+from scaletest.analysis.series import EVER
+from scaletest.analysis.state import RunState
 from scaletest.controlplane.cluster import KwokControlPlane, start_cluster
 from scaletest.core.access import ApiAccess
 from scaletest.core.apiclient import HttpApiClient
@@ -18,6 +21,7 @@ from scaletest.core.journal import MemoryJournal, Record
 from scaletest.observe import Observer, Targets
 from scaletest.observe.counted import RESOURCES, counted_objects
 from scaletest.probes import run_probes
+from scaletest.profile.objectives import parse_objective
 from scaletest.profile.schema import ObserveSpec, ProbeSpec
 from tests.e2e.conftest import RequestMaker
 
@@ -91,6 +95,7 @@ def test_every_identity_is_answered_and_everything_is_seen(cluster: KwokControlP
                     len(watch.of(kind)) >= number
                     for kind, number in {
                         "probe": 12, "probe.nodes": 2, "metrics.apiserver": 3, "metrics.etcd": 3, "process": 4, "host": 4,
+                        "metrics.latency": 2,
                     }.items()
                 )
             )  # fmt: skip
@@ -114,6 +119,18 @@ def test_every_identity_is_answered_and_everything_is_seen(cluster: KwokControlP
     assert etcd["fsync"]["count"] > 0
     assert etcd["puts"] > 0
     assert etcd["db_in_use_bytes"] <= etcd["db_bytes"]
+
+    state = RunState().apply_all(watch.journal.records)
+    assert not state.malformed
+    assert state.latency.families["wait"].within(EVER)["global-default"].count > 0
+    for family in ("sli", "request"):
+        calls = state.latency.families[family].within(EVER)
+        # Three identities ask ten times a second, between two scrapes that are a second apart or more.
+        assert calls["LIST daemonsets.apps namespace"].count >= 20
+        assert 0 < calls["LIST daemonsets.apps namespace"].quantile_s(0.99) < 30
+    said = measure(state, parse_objective("sli.read_namespace.daemonsets.apps.p99 <= 30s").subject, EVER)
+    assert said.samples >= 20
+    assert measure(state, parse_objective("sli.slo_violations == 0").subject, EVER).samples > 0
 
     processes = watch.of("process")[-1]["processes"]
     assert set(processes) == {*watch.pids(), "cli"}

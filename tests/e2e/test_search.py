@@ -60,3 +60,17 @@ def test_a_search_changes_a_real_cluster_step_by_step(tmp_path: Path) -> None:
     sizes = {step["value"]: step["bytes_per_s"] / step["answers_per_s"] for step in found["steps"][:4]}
     assert sizes[4] < sizes[8]
     assert [] == list(place.processes())
+
+    # Both times the load of 8 failed it was the same one: its profiles were captured once, while it ran, and parse.
+    (captured,) = json.loads(ended.stdout)["profiles"]
+    assert ("step-2", 2, "8", []) == tuple(captured[key] for key in ("capture", "step", "load", "problems"))
+    assert 3 == len(captured["files"])
+    assert {path.name for path in (place.run_dir / "profiles").iterdir()} == {
+        Path(name).name for name in captured["files"]
+    }
+    assert 0.9 < captured["cpu"]["duration_s"] < 10
+    assert captured["cpu"]["cpu_s"] > 0
+    assert 1.0 == pytest.approx(sum(group["share"] for group in captured["cpu"]["groups"]))
+    assert captured["heap"]["bytes"] > 2**20
+    assert captured["goroutines"]["count"] > 100
+    assert not any(b"PRIVATE KEY" in path.read_bytes() for path in place.run_dir.rglob("*") if path.is_file())

@@ -115,9 +115,11 @@ def test_the_age_of_an_event_is_the_time_since_its_write(sink: type[EventCounter
     events = sink()
     events(bytearray(data), 0, len(data))
 
-    assert 500_000 == events.age_us(2.0)
+    assert [500_000] == events.take_ages_us(2.0)
+    assert [] == events.take_ages_us(2.0)
+    events(bytearray(data), 0, len(data))
     # The clock may have gone through its twelve digits.
-    assert 500_000 == events.age_us(REVISION_MODULUS / 1e6 + 2.0)
+    assert [500_000] == events.take_ages_us(REVISION_MODULUS / 1e6 + 2.0)
 
 
 @pytest.mark.parametrize(
@@ -133,4 +135,25 @@ def test_an_event_that_does_not_say_when_it_was_written_has_no_age(sink: type[Ev
     events = sink()
     events(bytearray(data), 0, len(data))
 
-    assert events.age_us(2.0) is None
+    assert [] == events.take_ages_us(2.0)
+
+
+def test_every_event_of_those_that_come_at_once_has_its_age() -> None:
+    events = JsonEvents()
+    data = (
+        json_event("ADDED", "000000500000")
+        + json_event("DELETED", "000000600000")
+        + json_event("MODIFIED", "000001500000")
+    )
+    feed(events, data, [10, 150, 160])
+
+    assert [1_500_000, 500_000] == events.take_ages_us(2.0)
+
+
+def test_watches_to_which_the_same_event_comes_share_what_is_kept_of_it() -> None:
+    first, second = JsonEvents(), JsonEvents()
+    for events in (first, second):
+        feed(events, json_event("MODIFIED", "000001500000"), [20])
+
+    assert first.last is second.last is not None
+    assert [500_000] == first.take_ages_us(2.0) == second.take_ages_us(2.0)

@@ -52,11 +52,46 @@ def test_a_recorded_scrape_tells_memory_in_flight_and_requests_summed_over_resou
 
 @pytest.mark.parametrize("version", ["1.31.4", "1.37.2"])
 def test_every_name_asked_for_is_in_both_versions(version: str) -> None:
-    text = recorded(f"apiserver-{version}").decode()
+    text = (recorded(f"apiserver-{version}") + recorded(f"runtime-{version}")).decode()
 
     missing = [name for name in APISERVER_NAMES if f"\n{name}" not in text]
-    # In a quiet moment no request waits in a queue, and the family has no sample.
-    assert set(missing) <= {"apiserver_flowcontrol_current_inqueue_requests"}
+    # In a quiet moment no request waits in a queue and no watcher is ended, and the family has no sample.
+    assert set(missing) <= {"apiserver_flowcontrol_current_inqueue_requests", "apiserver_terminated_watchers_total"}
+
+
+@pytest.mark.parametrize(
+    ("version", "cpu_s", "waits", "wait_s"),
+    [("1.31.4", (15.518, 5.985, 1.842, 1.091), 843, 1.28), ("1.37.2", (18.417, 10.052, 1.092, 0.661), 156, 2.223)],
+)
+def test_a_recorded_scrape_tells_garbage_collection_and_the_watch_cache(
+    version: str, cpu_s: tuple[float, ...], waits: int, wait_s: float
+) -> None:
+    fields = apiserver_fields(recorded(f"apiserver-{version}") + recorded(f"runtime-{version}"))
+    go, cache = fields["go"], fields["watch_cache"]
+
+    assert cpu_s == tuple(round(go[key], 3) for key in ("cpu_s", "idle_s", "gc_s", "gc_idle_s"))
+    assert 200e6 < go["memory_bytes"] < 300e6
+    assert go["memory_limit_bytes"] is None  # 2**63 - 1: not set
+    assert (0, 0, waits) == (cache["terminated_watchers"], cache["fallbacks"], cache["waits"])
+    assert wait_s == pytest.approx(cache["wait_s"], abs=0.001)
+
+
+def test_watchers_and_reads_of_all_resources_are_added_up_in_the_labels_of_both_versions() -> None:
+    text = b"""\
+apiserver_terminated_watchers_total{resource="pods"} 2
+apiserver_terminated_watchers_total{group="apps",resource="daemonsets"} 3
+apiserver_watch_cache_consistent_read_total{fallback="false",resource="/pods",success="false"} 100
+apiserver_watch_cache_consistent_read_total{fallback="true",resource="/pods",success="true"} 4
+apiserver_watch_cache_consistent_read_total{fallback="skipped",group="",resource="nodes",success="false"} 5
+go_gc_gomemlimit_bytes 4.294967296e+09
+go_memory_classes_heap_released_bytes 1e+09
+go_memory_classes_total_bytes 3e+09
+process_resident_memory_bytes 1.5e+09
+"""
+    fields = apiserver_fields(text)
+
+    assert {"terminated_watchers": 5, "fallbacks": 9, "waits": 0, "wait_s": 0} == fields["watch_cache"]
+    assert {"memory_bytes": 2_000_000_000, "memory_limit_bytes": 2**32} == fields["go"]
 
 
 def test_flow_schemas_of_one_level_are_added_up() -> None:

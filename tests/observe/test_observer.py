@@ -171,7 +171,8 @@ def test_the_host_is_sampled_with_the_processes() -> None:
 
     host = of(records, "host")[0]
     assert set(without_head(host)) == {
-        "available_bytes", "total_bytes", "cores", "cpu_busy_s", "cpu_idle_s", "cpu_steal_s",
+        "available_bytes", "total_bytes", "cores", "cpu_busy_s", "cpu_idle_s", "cpu_steal_s", "tcp_listen_overflows",
+        "tcp_memory_pressures",
     }  # fmt: skip
     assert 0 < host["available_bytes"] < host["total_bytes"]
 

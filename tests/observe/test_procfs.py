@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -121,7 +123,15 @@ intr 12345
 MEMINFO = b"MemTotal:       24684092 kB\nMemFree:  20172740 kB\nMemAvailable:   22977576 kB\nBuffers: 1 kB\n"
 
 
-def test_the_host_is_read_from_stat_and_meminfo() -> None:
+NETSTAT = b"""\
+TcpExt: SyncookiesSent ListenOverflows ListenDrops TCPMemoryPressures
+TcpExt: 1 20 300 4
+IpExt: InNoRoutes ListenOverflows
+IpExt: 5 6
+"""
+
+
+def test_the_host_is_read_from_stat_meminfo_and_netstat() -> None:
     expected = HostUsage(
         available_bytes=22977576 * 1024,
         total_bytes=24684092 * 1024,
@@ -129,8 +139,32 @@ def test_the_host_is_read_from_stat_and_meminfo() -> None:
         cpu_busy_s=16.3,
         cpu_idle_s=45.0,
         cpu_steal_s=0.8,
+        tcp_listen_overflows=20,
+        tcp_memory_pressures=4,
     )
-    assert expected == parse_host(STAT, MEMINFO, ticks_per_s=100)
+    assert expected == parse_host(STAT, MEMINFO, NETSTAT, ticks_per_s=100)
+
+
+@pytest.mark.parametrize("netstat", [b"", b"IpExt: A\nIpExt: 1\n", b"TcpExt: SyncookiesSent\nTcpExt: 1\n"])
+def test_a_kernel_that_does_not_count_says_nothing(netstat: bytes) -> None:
+    usage = parse_host(STAT, MEMINFO, netstat, ticks_per_s=100)
+
+    assert (None, None) == (usage.tcp_listen_overflows, usage.tcp_memory_pressures)
+
+
+def test_a_listener_that_does_not_accept_is_counted() -> None:
+    before = host_usage().tcp_listen_overflows
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=1))
+        for _ in range(8):
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(listener.getsockname())
+        after = host_usage().tcp_listen_overflows
+
+    assert before is not None
+    assert after is not None
+    assert after > before
 
 
 def test_the_host_agrees_with_what_others_say_of_it() -> None:

@@ -103,6 +103,7 @@ objectives:
   - component.kube-apiserver.restarts == 0
   - probe.ready.ready >= 30
 observe: {metricsEvery: 10s, processesEvery: 2s}
+gate: {fail: ["flow.agents.p99:10%", "error_rate:1%"], repeat: 5}
 """
 
 

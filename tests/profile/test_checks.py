@@ -110,6 +110,7 @@ def test_a_profile_whose_parts_fit_has_no_issues() -> None:
         (objective("probe.operator[root].p99 < 1s"), "objectives.0.check: there is no identity of probe 'operator' called 'root'"),
         (objective("probe.operator.ready > 1"), "objectives.0.check: only a nodeReadiness probe counts nodes"),
         (objective("component.apiserver.restarts == 0"), "objectives.0.check: there is no component 'apiserver'"),
+        (objective("sli[5m].slo_violations == 0"), "objectives.0.check: the phases are over after 180s at the latest: no window of five"),
         (sets("slo", "operator", to="probe.x.p99 < 1s"), "slo.operator: there is no probe 'x'"),
         (sets("phases", 1, "until", to="probe.x.p99 < 1s"), "phases.1.until: there is no probe 'x'"),
         (sets("objectives", 3, "delay", to="180s"), "objectives.3.delay: the phases are over after 180s at the latest"),
@@ -117,8 +118,8 @@ def test_a_profile_whose_parts_fit_has_no_issues() -> None:
         (locustfile("none.py"), "flows.singles.locustfile.path: no such file: none.py"),
         (locustfile("a\0b"), "flows.singles.locustfile.path: no such file: "),
         (no_nodes(), "flows.agents.agents.perNode: the fleet has no nodes when this flow starts"),
-        (no_nodes(agents={"count": 1, "rollout": "1/s"}, identity="node"), "flows.agents.identity: each agent is its node"),
-        (no_nodes(agents={"count": 1, "rollout": "1/s"}), "flows.agents.steps.0: {node} is an agent's node, and the fleet"),
+        (no_nodes(agents={"count": 1, "rollout": "1/s"}, identity="node"), "flows.agents.identity: each client is its node"),
+        (no_nodes(agents={"count": 1, "rollout": "1/s"}), "flows.agents.steps.0: {node} is a client's node, and the fleet"),
     ],
 )  # fmt: skip
 def test_parts_that_do_not_fit_are_found(change: Change, expected: str) -> None:

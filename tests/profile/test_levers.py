@@ -102,6 +102,8 @@ def test_limits_count_servers_that_are_there_and_servers_that_are_added() -> Non
         {"slowDisk": {"delay": "0s"}},
         {"kill": {"component": "dns"}},
         {"addApiServers": {"count": 0}},
+        {"captureProfiles": {"seconds": 0}},
+        {"captureProfiles": {"seconds": 61}},
     ],
 )
 def test_what_is_no_action_is_refused(wrong: dict[str, Any]) -> None:
@@ -112,4 +114,5 @@ def test_what_is_no_action_is_refused(wrong: dict[str, Any]) -> None:
 def test_an_action_has_the_name_that_the_profile_spells() -> None:
     assert Action.model_validate({"addApiServers": {"count": 1}}).name == "addApiServers"
     assert Action.model_validate({"addApiServers": {"count": 1}}).in_background
+    assert Action.model_validate({"captureProfiles": {}}).in_background
     assert not Action.model_validate(BLOCK).in_background

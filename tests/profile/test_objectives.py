@@ -16,17 +16,38 @@ THRESHOLDS = {
     Dimension.RATE: ("30/m", 0.5),
     Dimension.COUNT: ("20_000", 20_000.0),
 }
-NAMED = {"flow": "x", "probe": "x", "component": "x", "apf": "x"}
+NAMED = {"flow": "x", "probe": "x", "component": "x", "apf": "x", "sli": "mutating"}
 
 
 @pytest.mark.parametrize(("scope", "measure"), [(scope, measure) for scope in MEASURES for measure in MEASURES[scope]])
 def test_every_measure_is_compared_with_its_own_unit(scope: str, measure: str) -> None:
     text, threshold = THRESHOLDS[MEASURES[scope][measure]]
-    subject = ".".join(part for part in (scope, NAMED.get(scope), measure) if part)
+    name = None if measure == "slo_violations" else NAMED.get(scope)
+    subject = ".".join(part for part in (scope, name, measure) if part)
 
-    assert Objective(Subject(scope, NAMED.get(scope), None, None, measure), "<", threshold) == parse_objective(
+    assert Objective(Subject(scope, name, None, None, measure), "<", threshold) == parse_objective(
         f"{subject} < {text}"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "subject"),
+    [
+        ("sli.mutating.p99", Subject("sli", "mutating", None, None, "p99")),
+        ("sli.mutating[5m].p99", Subject("sli", "mutating", None, None, "p99", "5m")),
+        ("sli.read_cluster.pods.p99", Subject("sli", "read_cluster", "pods", None, "p99")),
+        ("sli.mutating.deployments.apps/scale[5m].p90", Subject("sli", "mutating", "deployments.apps/scale", None, "p90", "5m")),
+        ("sli.read_resource.server_p99", Subject("sli", "read_resource", None, None, "server_p99")),
+    ],
+)  # fmt: skip
+def test_an_sli_may_be_of_one_resource_and_in_the_5_minute_form(text: str, subject: Subject) -> None:
+    assert parse_objective(f"{text} <= 1s").subject == subject
+    assert str(subject) == text
+
+
+def test_violations_of_all_slos_are_counted_in_either_form() -> None:
+    assert parse_objective("sli.slo_violations == 0").subject == Subject("sli", None, None, None, "slo_violations")
+    assert parse_objective("sli[5m].slo_violations == 0").subject.window == "5m"
 
 
 def test_a_step_and_an_identity_are_part_of_the_subject() -> None:
@@ -75,6 +96,13 @@ def test_an_operator_compares(op: str, below: bool, at: bool, above: bool) -> No
         ("probe.a.b.p99 < 1s", "write probe.NAME.MEASURE"),
         ("host.a.cpu_idle < 1%", "write host.MEASURE"),
         ("flow.a[admin].p99 < 1s", "only a probe takes an identity"),
+        ("flow.a/b.p99 < 1s", "write flow.NAME.MEASURE"),
+        ("sli.p99 < 1s", "write sli.SLI.MEASURE; SLIs are mutating, read_resource,"),
+        ("sli.mutate.p99 < 1s", "unknown SLI 'mutate': did you mean 'mutating'? There are mutating, read_resource"),
+        ("sli.readnamespace.p99 < 1s", "did you mean 'read_namespace'?"),
+        ("sli.mutating[10m].p99 < 1s", "an SLI takes [5m] in brackets"),
+        ("sli.mutating.p98 < 1s", "sli has no measure 'p98'"),
+        ("sli.mutating.slo_violations == 0", "write sli.slo_violations"),
         ("flow.a.p98 < 1s", "flow has no measure 'p98': use one of p50,"),
     ],
 )

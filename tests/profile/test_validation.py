@@ -97,9 +97,9 @@ def step(**keys: Any) -> dict[str, Any]:
         (flow(identity="root"), "flows.f.identity: 'root' is no identity: use system:masters, admin,"),
         (flow(identity="serviceAccount:x"), "flows.f.identity: 'serviceAccount:x' is no identity"),
         (flow(steps=[]), "flows.f: agents need at least one step"),
-        (flow(agents={"rollout": "1/s"}), "flows.f.agents: agents take exactly one of perNode, count"),
+        (flow(agents={"rollout": "1/s"}), "flows.f.agents: write exactly one of perNode, count"),
         (flow(agents={"count": 1, "rollout": "0/s"}), "flows.f.agents.rollout: must be more than 0"),
-        (flow(locustfile={"path": "x", "users": 1, "spawn": "1/s"}), "flows.f: a flow has exactly one of agents, arrivals, locustfile"),
+        (flow(locustfile={"path": "x", "users": 1, "spawn": "1/s"}), "flows.f: a flow has exactly one of agents, watchers, arrivals, locustfile"),
         (flow(onError={"first": "31s"}), "flows.f.onError: first must not be longer than most"),
         (flow(onError={"factor": 0.5}), "flows.f.onError.factor: must be at least 1.0, not 0.5"),
         (flow(steps=[{"list": "pods"}, {"list": "v1/pods"}]), "flows.f: steps must differ in name: give a label"),
@@ -156,3 +156,9 @@ def test_a_whole_profile_reads_back_from_its_plain_values() -> None:
     assert [] == issues
     assert profile is not None
     assert (profile, []) == validate(resolve(profile))
+
+
+@pytest.mark.parametrize("rule", ["p99", "p99:", ":10%", "p99:10%%", "p99:much"])
+def test_a_rule_of_the_gate_is_checked_when_the_profile_is_read(rule: str) -> None:
+    (problem,) = said(small(gate={"fail": [rule]}))
+    assert problem.startswith("gate.fail.0: ")

@@ -20,6 +20,7 @@ from scaletest.fleet.fleet import FleetState
 from scaletest.fleet.shrinking import ShrinkResult
 from scaletest.load.fake import FakeDriver
 from scaletest.load.protocol import FlowChanged, SetServers, SetTarget
+from scaletest.observe.pprof import Capture
 from scaletest.profile.actions import Action
 from scaletest.profile.schema import Profile
 from scaletest.runner.acting import Acting, Scene
@@ -88,13 +89,19 @@ class Stage:
         self.access = {"system:masters": ACCESS}
         self.changes: FlowChanged | None = None
         self.driver: FakeDriver | None = None
+        self.captured: list[Capture] = []
+        self.missing: list[str] = []
+
+    async def capture(self, capture: Capture) -> list[str]:
+        self.captured.append(capture)
+        return self.missing
 
     async def do(self, action: dict[str, Any], within_s: float) -> None:
         self.driver = driver = FakeDriver()
         driver.changes = self.changes
         scene = Scene(
             PROFILE, cast("KwokControlPlane", self.cluster), cast("FleetState", self.fleet), driver, self.access,
-            lambda _server: None, targets={"t": 4}, started={"t": 4},
+            lambda _server: None, self.capture, targets={"t": 4}, started={"t": 4},
         )  # fmt: skip
         acting = Acting(scene)
 
@@ -215,3 +222,21 @@ def test_a_driver_that_was_told_to_shrink_knows_the_nodes(stage: Stage) -> None:
 
     assert stage.driver is not None
     assert [SetTarget("t", 2, gone=("gpu-2", "gpu-3"))] == stage.driver.commands
+
+
+def test_profiles_that_were_captured_are_counted(stage: Stage) -> None:
+    end = stage.act({"captureProfiles": {"seconds": 3}})
+
+    assert [Capture("capture-1", 3)] == stage.captured
+    assert end["ok"]
+    assert {"profiles_captured": 3} == end["proof"]
+    assert "3 profiles captured, of 3 s of CPU" == end["detail"]
+
+
+def test_a_profile_that_is_missing_fails_the_action_and_is_told(stage: Stage) -> None:
+    stage.missing = ["cpu of https://127.0.0.1:1: timeout"]
+    end = stage.act({"captureProfiles": {}})
+
+    assert not end["ok"]
+    assert {"profiles_captured": 2} == end["proof"]
+    assert "2 of 3 profiles captured; cpu of https://127.0.0.1:1: timeout" == end["error"]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from scaletest.analysis.pastknee import Goodput
 from scaletest.analysis.saturation import Saturation, analyse
 from scaletest.analysis.search import Reason
 from scaletest.analysis.state import RunState
@@ -159,7 +160,11 @@ def test_a_search_finds_the_knee_goes_past_it_and_comes_back(tmp_path: Path) -> 
     assert saturation.past is not None
     assert saturation.past.behaviour == "degraded"
     # Heavier after one that held: as it runs. Otherwise stopped first, and the way back at once.
-    calls = [call for call in run.simulation.engines.calls if call != "start"]
+    every = [call for call in run.simulation.engines.calls if call != "start"]
+    calls = [call for call in every if not call.startswith("capture")]
+    # Profiles are taken of the first load that fails and of the one that is confirmed to, before anything changes.
+    assert ["capture step-3", "capture step-7"] == [call for call in every if call not in calls]
+    assert ["step_to", "capture step-3", "stop_flow load"] == every[3:6]
     assert calls[:4] == ["start_flow load", "step_to", "step_to", "step_to"]
     assert calls[4:7] == ["stop_flow load", "step_to", "start_flow load"]
     assert calls[-3:] == ["step_to", "stop_flow load", "stop"]
@@ -267,3 +272,33 @@ class _WithoutProbes:
 
     def append(self, kind: str, /, **fields: Any) -> dict[str, Any]:
         return {} if kind == "probe" else self._journal.append(kind, **fields)
+
+
+class Watched(Simulation):
+    """Agents whose load makes the events of watches late, and nothing else."""
+
+    def record(self, journal: JournalFile, agents: int, due_s: float, *, good: bool) -> None:
+        super().record(journal, agents, due_s, good=True)
+        event_us = hist(5_000 if good else 2_000_000, 1)
+        step = {"outcomes": {}, "bytes": 100, "events": 1, "latency_us": hist(1, 0), "event_us": event_us}
+        journal.append(
+            "flow", flow="watches", interval_s=EVERY_S, target=5, started=5, connected=5, steps={"w": step},
+        )  # fmt: skip
+
+
+def test_a_load_that_makes_events_late_does_not_hold(tmp_path: Path) -> None:
+    text = PROFILE.replace(
+        "flows:\n", "flows:\n  watches: {watchers: {count: 5}, steps: [{watch: pods, label: w}]}\n"
+    ).replace("start: [load]", "start: [watches, load]")
+    text = text.replace("flow.load.error_rate < 1%", "flow.watches.event_p99 < 1s").replace("past: [2]", "past: []")
+    run = Run(tmp_path, Watched(), text)
+
+    run.execute()
+    found = run.found()
+
+    assert found.found.holds is not None
+    assert found.found.fails is not None
+    assert found.found.holds <= 300 < found.found.fails
+    assert Goodput.EVENTS is found.goodput
+    ended = [item for item in run.journal() if item["kind"] == "search.step.end" and item["outcome"] == "failed"]
+    assert all("flow.watches.event_p99" in item["reason"] for item in ended)

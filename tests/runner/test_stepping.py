@@ -14,6 +14,7 @@ from scaletest.fleet.fleet import FleetState
 from scaletest.fleet.shrinking import ShrinkResult
 from scaletest.load import protocol
 from scaletest.load.fake import FakeDriver
+from scaletest.observe.pprof import Capture
 from scaletest.profile.schema import Profile
 from scaletest.profile.stepping import step_change
 from scaletest.runner.acting import Acting, Scene
@@ -57,6 +58,10 @@ class Fleet:
         return ShrinkResult(asked=by, nodes=gone, pods=0, leases=0)
 
 
+async def no_capture(_capture: Capture) -> list[str]:
+    raise NotImplementedError
+
+
 def step_to(
     directory: Path, after: Profile, running: tuple[str, ...] = ("each", "some", "rate")
 ) -> list[protocol.Command]:
@@ -65,7 +70,7 @@ def step_to(
         targets = {"each": 8, "some": 5, "rate": 16}
         scene = Scene(
             before, cast("KwokControlPlane", Cluster()), cast("FleetState", Fleet()), driver, {"system:masters": ACCESS},
-            lambda _server: None, targets={flow: targets[flow] for flow in running},
+            lambda _server: None, no_capture, targets={flow: targets[flow] for flow in running},
         )  # fmt: skip
         journal = JournalFile(directory / "journal.jsonl", src="runner", clock_origin_s=0.0)
         await Acting(scene).step_to(after, step_change(before, after), journal)

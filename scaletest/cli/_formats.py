@@ -1,0 +1,22 @@
+"""The forms of a report, by the names that the command line has for them."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["Format"]
+
+
+class Format(enum.StrEnum):
+    """What a report is written as."""
+
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+    CSV = "csv"
+    OPENMETRICS = "openmetrics"
+    BENCHMARK_SMALLER = "benchmark-smaller"
+    """For github-action-benchmark: figures that are the better the smaller they are."""
+    BENCHMARK_BIGGER = "benchmark-bigger"

@@ -1,0 +1,255 @@
+"""Behind every command that writes reports: read directories once, and write them in any form, to stdout or whole into a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from scaletest.cli._formats import Format
+from scaletest.core.errors import ExitCode, RunDirectoryError, ScaletestError, UsageError, of_the_machine
+from scaletest.core.matrixdir import is_matrix
+from scaletest.core.wholefile import write_whole
+from scaletest.report.build import build
+from scaletest.report.comparison_document import ComparisonDocument
+from scaletest.report.document import Document
+from scaletest.report.matrix_build import build_matrix
+from scaletest.report.matrix_document import MatrixDocument
+from scaletest.report.rundir import LoadedRun, load_run
+
+__all__ = [
+    "ReportFile",
+    "Subject",
+    "parse_report_files",
+    "print_reports",
+    "read_comparison",
+    "read_subject",
+    "refuse_on_terminal",
+    "render",
+    "write_report",
+]
+
+_TEXT_WIDTH: Final = 100
+"""Columns of a text report in a file: what a wide page or a mail shows."""
+
+
+class Subject:
+    """A run or a matrix that reports are made of; read once, whatever is made of it."""
+
+    def __init__(self, directory: Path, run: LoadedRun | None, matrix: MatrixDocument | None) -> None:
+        self.directory = directory
+        self.run = run
+        self.matrix = matrix
+
+    @cached_property
+    def document(self) -> Document | None:
+        """The report on a run."""
+        return build(self.run) if self.run is not None else None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Exit code by the verdict."""
+        if self.matrix is not None:
+            return ExitCode(self.matrix.verdict.exit_code)
+        return self.run.verdict.exit_code if self.run is not None else ExitCode.PASS
+
+    @cached_property
+    def parts(self) -> list[tuple[LoadedRun, Document]]:
+        """The run itself; of a matrix each run that can be read."""
+        if self.run is not None and self.document is not None:
+            return [(self.run, self.document)]
+        found = []
+        for variant in self.matrix.variants if self.matrix is not None else ():
+            for entry in variant.runs:
+                if entry.status not in {"waiting", "unreadable"}:
+                    run = load_run(self.directory / entry.directory)
+                    found.append((run, build(run)))
+        return found
+
+
+def read_subject(directory: Path) -> Subject:
+    """Read a run or matrix directory. Raises RunDirectoryError."""
+    if is_matrix(directory):
+        return Subject(directory, None, build_matrix(directory))
+    return Subject(directory, load_run(directory), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFile:
+    """A form, and the file it is to be written to."""
+
+    format: Format
+    path: Path
+
+
+def parse_report_files(texts: Iterable[str]) -> list[ReportFile]:
+    """Read ``FORMAT=PATH``, and refuse what cannot be written before a run of an hour. Raises UsageError."""
+    found = []
+    for text in texts:
+        name, given, path = text.partition("=")
+        if name not in list(Format) or not given or not path:
+            msg = f"--report {text}: not FORMAT=PATH with one of {', '.join(Format)}"
+            raise UsageError(msg, hint="For example --report junit=results.xml")
+        found.append(ReportFile(Format(name), _checked(Path(path))))
+    return found
+
+
+def _checked(path: Path) -> Path:
+    """Refuse what is known never to become a file."""
+    if path.is_dir():
+        msg = f"{path}: a directory; a report is one file"
+        raise UsageError(msg, hint=f"Name a file: {path / 'report.html'}")
+    parent = next((item for item in path.parents if item.exists()), path.parent)
+    if not parent.is_dir():
+        msg = f"{path}: {parent} is no directory"
+        raise UsageError(msg)
+    if not os.access(path if path.exists() else parent, os.W_OK):
+        msg = f"{path}: no permission to write there"
+        raise UsageError(msg)
+    return path
+
+
+def print_reports(subjects: Sequence[Subject], format_: Format, comparison: ComparisonDocument | None = None) -> None:
+    """Print reports on stdout; text as the terminal can show it."""
+    if format_ is Format.TEXT:
+        _print_text(subjects)
+        return
+    refuse_on_terminal(format_)
+    sys.stdout.write(render(subjects, format_, comparison))
+
+
+def refuse_on_terminal(format_: Format) -> None:
+    """Raise UsageError where a form cannot be looked at on stdout."""
+    if format_ is Format.HTML and sys.stdout.isatty():
+        msg = "HTML is no text for a terminal"
+        raise UsageError(
+            msg, hint="Write it to a file (report RUN --format html --output PATH), or see it: scaletest open."
+        )
+
+
+def _print_text(subjects: Sequence[Subject]) -> None:
+    from scaletest.report.matrix_table import print_matrix
+    from scaletest.report.terminal import print_report
+
+    for subject in subjects:
+        if subject.matrix is not None:
+            print_matrix(subject.matrix, sys.stdout)
+        elif subject.document is not None:
+            print_report(subject.document, sys.stdout)
+
+
+def write_report(
+    subjects: Sequence[Subject], file: ReportFile, comparison: ComparisonDocument | None = None
+) -> ScaletestError | None:
+    """Write a report into a file, whole or not at all; return what is to be said where that could not be done."""
+    text = render(subjects, file.format, comparison)
+    try:
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file.path, text)
+    except OSError as error:
+        problem = of_the_machine(error)
+        message = f"{file.path}: the report cannot be written: {error.strerror}"
+        return (type(problem) if problem else UsageError)(
+            message, hint="Name another file; the run directory is whole."
+        )
+    return None
+
+
+def render(subjects: Sequence[Subject], format_: Format, comparison: ComparisonDocument | None = None) -> str:
+    """Return reports in one form as one text. Raises UsageError where the form cannot hold them."""
+    match format_:
+        case Format.TEXT:
+            return _text(subjects)
+        case Format.JSON:
+            return _json(subjects)
+        case Format.HTML:
+            return _html(subjects, comparison)
+        case Format.MARKDOWN:
+            return _markdown(subjects, comparison)
+        case _:
+            return _of_runs([part for subject in subjects for part in subject.parts], format_, comparison)
+
+
+def _of_runs(
+    parts: Sequence[tuple[LoadedRun, Document]], format_: Format, comparison: ComparisonDocument | None
+) -> str:
+    """Return a form that knows runs alone: of a matrix, those that it has."""
+    from scaletest.report.benchmark_json import render_benchmark
+    from scaletest.report.csv_report import render_csv
+    from scaletest.report.junit import render_junit
+    from scaletest.report.markdown_comparison import comparison_cases
+    from scaletest.report.openmetrics import render_openmetrics
+
+    documents = [document for _, document in parts]
+    match format_:
+        case Format.JUNIT:
+            return render_junit(documents, comparison_cases(comparison) if comparison is not None else [])
+        case Format.CSV:
+            return render_csv((document.run.id, run.state) for run, document in parts)
+        case Format.OPENMETRICS:
+            return render_openmetrics(documents)
+        case _:
+            return render_benchmark(documents, "smaller" if format_ is Format.BENCHMARK_SMALLER else "bigger")
+
+
+def _text(subjects: Sequence[Subject]) -> str:
+    from scaletest.report.matrix_table import render_matrix
+    from scaletest.report.terminal import render as render_run
+
+    texts = []
+    for subject in subjects:
+        if subject.matrix is not None:
+            texts.append(render_matrix(subject.matrix, width=_TEXT_WIDTH))
+        elif subject.document is not None:
+            texts.append(render_run(subject.document, width=_TEXT_WIDTH))
+    return "".join(texts)
+
+
+def _json(subjects: Sequence[Subject]) -> str:
+    from scaletest.report.json_report import render_json
+    from scaletest.report.matrix_json import render_matrix_json
+
+    texts = []
+    for subject in subjects:
+        if subject.matrix is not None:
+            texts.append(render_matrix_json(subject.matrix))
+        elif subject.document is not None:
+            texts.append(render_json(subject.document))
+    return "".join(texts)
+
+
+def _html(subjects: Sequence[Subject], comparison: ComparisonDocument | None) -> str:
+    from scaletest.report.page.render import render_matrix_page, render_page
+
+    if len(subjects) != 1:
+        msg = f"an HTML page is of one run or matrix, not of {len(subjects)}"
+        raise UsageError(msg, hint="Make one for each; or compare them: scaletest compare.")
+    (subject,) = subjects
+    if subject.matrix is not None:
+        return render_matrix_page(subject.matrix)
+    ((run, document),) = subject.parts
+    return render_page(run, document, comparison)
+
+
+def _markdown(subjects: Sequence[Subject], comparison: ComparisonDocument | None) -> str:
+    from scaletest.report.markdown import render_markdown
+    from scaletest.report.markdown_matrix import render_matrix_markdown
+
+    matrices = [render_matrix_markdown(subject.matrix) for subject in subjects if subject.matrix is not None]
+    documents = [subject.document for subject in subjects if subject.document is not None]
+    runs = render_markdown(documents, comparison) if documents or comparison else ""
+    return "\n".join([*matrices, *([runs] if runs else [])])
+
+
+def read_comparison(path: Path) -> ComparisonDocument:
+    """Read what ``scaletest compare --format json`` printed. Raises RunDirectoryError when it is no such thing."""
+    try:
+        return ComparisonDocument.model_validate_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunDirectoryError(path, f"cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise RunDirectoryError(path, "no comparison", hint="Make one: scaletest compare … --format json") from None

@@ -1,0 +1,99 @@
+"""``scaletest baseline``: runs to compare with later, saved as one small file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(name="baseline", help="Save, list, show and remove baselines.", no_args_is_help=True)
+
+_NAME = typer.Argument(metavar="NAME", help="Name, or path of a .json file.")
+_Directory = Annotated[
+    Path | None, typer.Option("--baselines", help="Directory of baselines. [default: .scaletest/baselines]")
+]
+
+
+def _directory(given: Path | None) -> Path:
+    from scaletest.core.project import read_project
+
+    return given or read_project(Path()).baselines
+
+
+@app.command()
+def save(
+    name: Annotated[str, _NAME],
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Run directories, directories of runs, patterns, or `latest`.")
+    ],
+    force: Annotated[bool, typer.Option("--force", help="Replace a baseline of this name.")] = False,
+    results: Annotated[Path, typer.Option("--results", help="Where runs are looked for by name.")] = Path("results"),
+    baselines: _Directory = None,
+) -> None:
+    """Save the valid ones of some runs as a baseline: one profile, host, set of versions and limits.
+
+    Example:  scaletest baseline save main 'results/*-smoke'
+    """
+    from datetime import UTC, datetime
+
+    from scaletest.report.baselines import baseline_path, save_baseline
+    from scaletest.report.sides import find_side
+
+    directory = _directory(baselines)
+    path = baseline_path(name, directory)
+    found = [run for reference in runs for run in find_side(reference, results, directory).runs]
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    saved = save_baseline(path, found, now, replace=force)
+    left_out = len(found) - len(saved.runs)
+    said = f"; {left_out} left out: invalid or incomplete" if left_out else ""
+    typer.echo(f"{path}: {len(saved.runs)} run{'' if len(saved.runs) == 1 else 's'}{said}")
+
+
+@app.command("list")
+def list_(baselines: _Directory = None) -> None:
+    """List the baselines of the project."""
+    from scaletest.core.errors import BaselineError
+    from scaletest.report.baselines import list_baselines, read_baseline
+
+    directory = _directory(baselines)
+    paths = list_baselines(directory)
+    if not paths:
+        typer.echo(f"no baseline under {directory}/; save one: scaletest baseline save NAME RUN...")
+        return
+    width = max(len(path.stem) for path in paths)
+    for path in paths:
+        try:
+            baseline = read_baseline(path)
+        except BaselineError as error:
+            typer.echo(f"{path.stem:<{width}}  unreadable: {error.message}")
+            continue
+        versions = baseline.runs.runs[0].versions
+        kubernetes = versions.get("kubernetes", "?")
+        runs = len(baseline.runs.runs)
+        typer.echo(
+            f"{path.stem:<{width}}  {baseline.profile}, Kubernetes {kubernetes}, {runs} run{'' if runs == 1 else 's'}, "
+            f"saved {baseline.saved_at}"
+        )
+
+
+@app.command()
+def show(name: Annotated[str, _NAME], baselines: _Directory = None) -> None:
+    """Show a baseline: what it is of, and its metrics with their spread."""
+    from scaletest.report.baselines import baseline_path, read_baseline
+    from scaletest.report.baselines_text import baseline_lines
+
+    for line in baseline_lines(read_baseline(baseline_path(name, _directory(baselines)))):
+        typer.echo(line)
+
+
+@app.command("rm")
+def remove(name: Annotated[str, _NAME], baselines: _Directory = None) -> None:
+    """Remove a baseline."""
+    from scaletest.report.baselines import baseline_path, remove_baseline
+
+    path = baseline_path(name, _directory(baselines))
+    remove_baseline(path)
+    typer.echo(f"{path}: removed")

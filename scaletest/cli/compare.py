@@ -1,0 +1,97 @@
+"""``scaletest compare``: runs held against a base, beyond chance."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["Despite", "Format", "compare"]
+
+
+class Format(enum.StrEnum):
+    """What the comparison is printed as."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Despite(enum.StrEnum):
+    """What a gate is told not to mind."""
+
+    PROFILE = "profile"
+    HOST = "host"
+    VERSIONS = "versions"
+    LIMITS = "limits"
+    FEW_SAMPLES = "few-samples"
+
+
+def _print_schema(asked: bool) -> None:
+    if asked:
+        from scaletest.report.comparison_json import COMPARISON_SCHEMA_FILE
+
+        typer.echo(COMPARISON_SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
+        raise typer.Exit
+
+
+def compare(
+    base: Annotated[
+        str,
+        typer.Argument(
+            metavar="BASE",
+            help="Run directory, directory of runs, pattern in quotes, name under results/, `latest`, or saved baseline.",
+        ),
+    ],
+    new: Annotated[list[str], typer.Argument(metavar="NEW...", help="The same; each is compared with BASE.")],
+    fail: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail", metavar="METRIC:ALLOWED", help="Exit 99 when a metric is worse by more, like p99:10%; repeatable."
+        ),
+    ] = None,
+    gate: Annotated[
+        bool,
+        typer.Option("--gate", help="Gate by the rules of the project or the profile; without any, on every metric."),
+    ] = False,
+    despite: Annotated[
+        list[Despite] | None,
+        typer.Option("--despite", help="Gate although these differ, or samples are few; repeatable."),
+    ] = None,
+    format_: Annotated[Format, typer.Option("--format", help="Text or JSON.")] = Format.TEXT,
+    results: Annotated[Path, typer.Option("--results", help="Where runs are looked for by name.")] = Path("results"),
+    baselines: Annotated[
+        Path | None, typer.Option("--baselines", help="Directory of baselines. [default: .scaletest/baselines]")
+    ] = None,
+    _schema: Annotated[
+        bool, typer.Option("--schema", callback=_print_schema, is_eager=True, help="Print the JSON schema and exit.")
+    ] = False,
+) -> None:
+    """Compare runs with others, metric by metric: worse, better, or no change beyond chance (~).
+
+    Four runs or more of each side show small changes; single runs only large ones.
+
+    Exits 0, or with a gate (--fail, --gate): 99 for a regression, 4 when it cannot be told.
+
+    Examples:  scaletest compare 'results/*-before*' 'results/*-after*'   |   scaletest compare main latest --fail p99:10%
+    """
+    from scaletest.cli._gating import rules_for, runs_profile
+    from scaletest.cli._streams import reader_may_go
+    from scaletest.core.project import read_project
+    from scaletest.report.comparison_build import build_comparison
+    from scaletest.report.comparison_json import render_comparison_json
+    from scaletest.report.comparison_table import print_comparison
+    from scaletest.report.sides import find_side
+
+    project = read_project(Path())
+    sides = [find_side(reference, results, baselines or project.baselines) for reference in (base, *new)]
+    rules = rules_for(fail or [], project, runs_profile(sides[1]), asked=gate)
+    document = build_comparison(sides[0], sides[1:], rules, despite={item.value for item in despite or ()})
+    with reader_may_go():
+        if format_ is Format.JSON:
+            typer.echo(render_comparison_json(document), nl=False)
+        else:
+            print_comparison(document, sys.stdout)
+    raise typer.Exit(document.verdict.exit_code)

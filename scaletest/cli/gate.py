@@ -1,0 +1,88 @@
+"""``scaletest gate``: run a profile as often as it takes, and say whether it got worse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scaletest.cli.compare import Despite, Format
+
+__all__ = ["gate"]
+
+
+def gate(
+    profile: Annotated[str, typer.Argument(help="Built-in profile, or path of a YAML file.")],
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="NAME", help="Saved baseline to compare with.")
+    ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against",
+            metavar="KEY=VALUE",
+            help="Run the base, too, with kubernetes=1.31, etcd=3.5 or set:KEY=VALUE, in turns; repeatable.",
+        ),
+    ] = None,
+    repeat: Annotated[
+        int | None, typer.Option("--repeat", metavar="N", help="Most runs of each side. [default: the profile's, or 8]")
+    ] = None,
+    fail: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail", metavar="METRIC:ALLOWED", help="A metric may be worse by so much, like p99:10%; repeatable."
+        ),
+    ] = None,
+    despite: Annotated[
+        list[Despite] | None,
+        typer.Option("--despite", help="Gate although these differ, or samples are few; repeatable."),
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter or any key of the profile; repeatable."),
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", metavar="NAME", help="Take one of the sizes that the profile names.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Directory of the runs. [default: results/<UTC time>-<profile>-gate]"),
+    ] = None,
+    binary: Annotated[
+        list[str] | None,
+        typer.Option("--binary", metavar="COMPONENT=PATH", help="Use this binary; repeatable."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run; do nothing.")] = False,
+    baselines: Annotated[
+        Path | None, typer.Option("--baselines", help="Directory of baselines. [default: .scaletest/baselines]")
+    ] = None,
+    format_: Annotated[Format, typer.Option("--format", help="Text or JSON.")] = Format.TEXT,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+) -> None:
+    """Run a profile several times and compare: with a saved baseline, or with runs of a base in turns.
+
+    Stops as soon as the answer is clear. Exits 0, 99 for a regression, 4 when it cannot be told.
+
+    Examples:  scaletest gate smoke --baseline main --fail p99:20%   |   scaletest gate smoke --against kubernetes=1.36
+    """
+    from scaletest.cli import _gate
+
+    _gate.run_gate(
+        _gate.GateRequest(
+            reference=profile,
+            overrides=tuple(set_ or ()),
+            size=size,
+            baseline=baseline,
+            against=tuple(against or ()),
+            repeat=repeat,
+            fail=tuple(fail or ()),
+            despite=frozenset(item.value for item in despite or ()),
+            output=output,
+            binaries=tuple(binary or ()),
+            dry_run=dry_run,
+            baselines=baselines,
+            as_json=format_ is Format.JSON,
+            quiet=quiet,
+        )
+    )

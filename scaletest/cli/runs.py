@@ -1,0 +1,172 @@
+"""``scaletest runs``: list the runs under a directory, and remove those that nobody needs any more."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from scaletest.report.drawing import Drawn
+    from scaletest.report.runlist import Filter, ListedRun
+
+__all__ = ["app"]
+
+app = typer.Typer(help="List runs, and remove old ones.", no_args_is_help=True)
+
+
+class Format(enum.StrEnum):
+    """What the list is printed as."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Outcome(enum.StrEnum):
+    """What a run came to."""
+
+    PASS = "pass"  # noqa: S105 -- a verdict, no password
+    FAIL = "fail"
+    INVALID = "invalid"
+    INCOMPLETE = "incomplete"
+    RUNNING = "running"
+    MATRIX = "matrix"
+    UNREADABLE = "unreadable"
+
+
+_Results = Annotated[Path, typer.Option("--results", help="Where runs are.")]
+_Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Of this profile.")]
+_Outcomes = Annotated[list[Outcome] | None, typer.Option("--verdict", help="That came to this; repeatable.")]
+_Older = Annotated[str | None, typer.Option("--older-than", metavar="AGE", help="Begun longer ago: 12h, 30d.")]
+_Newer = Annotated[str | None, typer.Option("--newer-than", metavar="AGE", help="Begun since: 12h, 30d.")]
+_RESULTS = Path("results")
+
+
+@app.command("list")
+def list_(
+    results: _Results = _RESULTS,
+    profile: _Profile = None,
+    verdict: _Outcomes = None,
+    older_than: _Older = None,
+    newer_than: _Newer = None,
+    format_: Annotated[Format, typer.Option("--format", help="Print as text or JSON.")] = Format.TEXT,
+) -> None:
+    """List runs and matrices, the oldest first.
+
+    Examples:  scaletest runs list   |   scaletest runs list --verdict fail --newer-than 7d
+    """
+    import json
+    import sys
+
+    found = _taken(results, _filter(profile, verdict, older_than, newer_than))
+    if format_ is Format.JSON:
+        typer.echo(json.dumps([run.to_json() for run in found], indent=2, ensure_ascii=False))
+    elif found:
+        from scaletest.report.terminal import print_drawn
+
+        print_drawn(lambda _width: [_table(found)], sys.stdout)
+    else:
+        typer.echo(f"no such run under {results}/")
+
+
+@app.command()
+def prune(
+    results: _Results = _RESULTS,
+    profile: _Profile = None,
+    verdict: _Outcomes = None,
+    older_than: _Older = None,
+    newer_than: _Newer = None,
+    keep: Annotated[int, typer.Option("--keep", min=0, help="Keep so many of them, the newest of each profile.")] = 0,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them; without it they are only named.")] = False,
+) -> None:
+    """Remove run and matrix directories; without --yes only say which.
+
+    What may still be going on, or cannot be read, is never removed.
+
+    Examples:  scaletest runs prune --older-than 30d   |   scaletest runs prune --profile smoke --keep 10 --yes
+    """
+    import shutil
+
+    from scaletest.core.errors import EnvironmentProblem, UsageError
+    from scaletest.core.units import format_bytes
+
+    if not (profile or verdict or older_than or newer_than or keep):
+        msg = "prune wants to know which runs"
+        raise UsageError(msg, hint="For example --older-than 30d, --verdict invalid or --keep 10.")
+    meant = _taken(results, _filter(profile, verdict, older_than, newer_than))
+    doomed = _beyond([run for run in meant if run.outcome not in {"running", "unreadable"}], keep)
+    for run in doomed:
+        if yes:
+            try:
+                shutil.rmtree(run.directory)
+            except OSError as error:
+                msg = f"{run.directory}: not removed: {error.strerror}"
+                raise EnvironmentProblem(msg) from None
+        typer.echo(f"{'removed' if yes else 'would remove'} {run.directory}  {format_bytes(run.size_bytes)}")
+    total = f"{len(doomed)} of {len(meant)} runs, {format_bytes(sum(run.size_bytes for run in doomed))}"
+    typer.echo(total if yes or not doomed else f"{total}; nothing was removed: --yes does it")
+
+
+def _beyond(runs: list[ListedRun], keep: int) -> list[ListedRun]:
+    """Return the runs but for the newest ``keep`` of each profile."""
+    by_profile: dict[str, list[ListedRun]] = {}
+    for run in runs:
+        by_profile.setdefault(run.profile, []).append(run)
+    kept = {id(run) for found in by_profile.values() for run in found[len(found) - keep :]} if keep else set()
+    return [run for run in runs if id(run) not in kept]
+
+
+def _taken(results: Path, which: Filter) -> list[ListedRun]:
+    from datetime import UTC, datetime
+
+    from scaletest.core.errors import RunDirectoryError
+    from scaletest.report.runlist import list_runs
+
+    if not results.is_dir():
+        raise RunDirectoryError(results, "no such directory", hint="Make a run: scaletest run smoke")
+    now = datetime.now(UTC)
+    found = [run for run in list_runs(results) if which.takes(run, now)]
+    return sorted(found, key=lambda run: (run.started.timestamp() if run.started else 0.0, run.directory))
+
+
+def _filter(profile: str | None, verdicts: list[Outcome] | None, older: str | None, newer: str | None) -> Filter:
+    import math
+
+    from scaletest.report.runlist import Filter
+
+    outcomes = frozenset(item.value for item in verdicts or ())
+    older_s = -math.inf if older is None else _age_s("--older-than", older)
+    newer_s = math.inf if newer is None else _age_s("--newer-than", newer)
+    return Filter(profile, outcomes, older_s, newer_s)
+
+
+def _age_s(option: str, text: str) -> float:
+    """Read an age: a duration as in profiles, or days."""
+    from scaletest.core.errors import UsageError
+    from scaletest.core.units import parse_duration_s
+
+    days = text.removesuffix("d")
+    try:
+        return float(days) * 86_400 if text.endswith("d") and days.isdigit() else parse_duration_s(text)
+    except ValueError:
+        msg = f"{option} {text}: no age: write 30m, 12h or 30d"
+        raise UsageError(msg) from None
+
+
+def _table(runs: list[ListedRun]) -> list[Drawn]:
+    from rich.text import Text
+
+    from scaletest.core.units import format_bytes
+    from scaletest.report import drawing
+
+    styles = {"pass": "green", "fail": "red", "matrix": ""}
+    table = drawing.table("run", "profile", "verdict", "size", "", left=3)
+    table.columns[-1].justify, table.columns[-1].no_wrap, table.columns[-1].overflow = "left", True, "ellipsis"
+    for run in runs:
+        verdict = Text(run.outcome, styles.get(run.outcome, "yellow"))
+        drawing.row(
+            table, run.directory.name, run.profile, verdict, format_bytes(run.size_bytes), Text(run.said, "dim")
+        )
+    return [table]

@@ -1,0 +1,49 @@
+"""The table of a matrix as Markdown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scaletest.report.markdown import COMMENT_LIMIT, MARKS
+from scaletest.report.markdown_text import cut, folded, table, text
+from scaletest.report.matrix_document import CellReport, MatrixDocument, RowReport
+
+__all__ = ["render_matrix_markdown"]
+
+_OPEN: Final = frozenset({"Run", "Objectives"})
+"""Sections that stand open; all others are folded."""
+
+
+def render_matrix_markdown(document: MatrixDocument, *, limit: int = COMMENT_LIMIT) -> str:
+    """Write the variants beside each other, in at most ``limit`` bytes."""
+    matrix, verdict = document.matrix, document.verdict
+    axes = "; ".join(f"{axis.key}: {', '.join(axis.values)}" for axis in matrix.axes)
+    head = [
+        f"### Matrix {text(matrix.profile)}",
+        "",
+        text(f"{axes}; {verdict.finished} of {verdict.runs} runs finished"),
+    ]
+    sections = list(dict.fromkeys(row.section for row in document.rows))
+    parts = [head]
+    for section in sections:
+        lines = _table(document, [row for row in document.rows if row.section == section], section)
+        parts.append(lines if section in _OPEN else folded(section, lines))
+    return cut(parts, limit)
+
+
+def _table(document: MatrixDocument, rows: list[RowReport], section: str) -> list[str]:
+    names = [text(" ".join(variant.values.values())) for variant in document.variants]
+    cells = [(text(row.measure), *(_cell(cell) for cell in row.cells), _ratio(row)) for row in rows]
+    return table((text(section), *names, "×"), cells)
+
+
+def _cell(cell: CellReport) -> str:
+    spread = f" ({cell.spread})" if cell.spread else ""
+    mark = "" if cell.holds is None else f" {MARKS['pass' if cell.holds >= max(cell.runs, 1) else 'fail']}"
+    return f"{text(cell.said + spread)}{mark}"
+
+
+def _ratio(row: RowReport) -> str:
+    if not row.differs:
+        return ""
+    return "≠" if row.ratio is None or row.ratio < 1.05 else f"×{row.ratio:.3g}"

@@ -1,0 +1,143 @@
+"""``scaletest compare`` and ``scaletest baseline`` as people and scripts run them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from scaletest.cli.main import app
+from scaletest.core.errors import ExitCode, ScaletestError
+from tests.analysis.journals import run_info, write_run
+from tests.report.comparisons import write_runs
+from tests.report.matrices import killed_run
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".scaletest").mkdir()
+    write_runs(tmp_path / "results", "before", 4)
+    write_runs(tmp_path / "results", "after", 4, slow=1.6, seed=50)
+    return tmp_path / "results"
+
+
+def run(*argv: str) -> Result:
+    return CliRunner().invoke(app, argv)
+
+
+def refused(*argv: str, code: ExitCode = ExitCode.USAGE) -> ScaletestError:
+    """Run a command that is refused without a word on standard output."""
+    result = run(*argv)
+    error = result.exception
+    assert isinstance(error, ScaletestError), result.output
+    assert code is error.exit_code
+    assert "" == result.output
+    return error
+
+
+def test_a_comparison_exits_0_and_a_gate_as_it_decides() -> None:
+    assert 0 == run("compare", "before-*", "after-*").exit_code
+    failed = run("compare", "before-*", "after-*", "--fail", "list-pods.p50:10%", "--fail", "apiserver.memory:30%")
+    assert 99 == failed.exit_code
+    assert "FAIL" in failed.output
+    assert "flow.agents.list-pods.p50" in failed.output
+    assert 0 == run("compare", "before-*", "after-*", "--fail", "apiserver.memory:30%").exit_code
+    assert 99 == run("compare", "before-*", "after-*", "--gate").exit_code
+    assert 4 == run("compare", "before-0", "after-0", "--fail", "list-pods.p50:10%").exit_code
+
+
+def test_json_names_the_metric() -> None:
+    done = run("compare", "before-*", "after-*", "before-*", "--fail", "list-pods.p50:10%", "--format", "json")
+    data = json.loads(done.output)
+    assert 99 == done.exit_code == data["verdict"]["exit_code"]
+    assert ["fail", "pass"] == [candidate["gate"]["outcome"] for candidate in data["candidates"]]
+    assert "after-*: flow.agents.list-pods.p50" in data["verdict"]["reasons"][0]
+
+
+def test_a_saved_baseline_is_a_side(tmp_path: Path) -> None:
+    saved = run("baseline", "save", "main", "before-*")
+    assert 0 == saved.exit_code, saved.exception
+    assert "main.json: 4 runs" in saved.output
+    assert (tmp_path / ".scaletest" / "baselines" / "main.json").stat().st_size < 100_000
+    assert 99 == run("compare", "main", "after-*", "--fail", "list-pods.p50:10%").exit_code
+    assert "main  smoke, Kubernetes 1.37.2, 4 runs" in run("baseline", "list").output
+    assert "flow.agents.list-pods.p50" in run("baseline", "show", "main").output
+    assert 0 == run("baseline", "rm", "main").exit_code
+    assert "no baseline under" in run("baseline", "list").output
+
+
+def test_the_projects_rules_hold_unless_the_command_line_has_some(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.scaletest]\nfail = ["apiserver.memory:30%"]\n')
+    assert 0 == run("compare", "before-*", "after-*", "--gate").exit_code
+    assert 99 == run("compare", "before-*", "after-*", "--fail", "list-pods.p50:10%").exit_code
+
+
+def test_the_profiles_rules_hold_where_the_project_has_none(results: Path) -> None:
+    profile = {**run_info().profile, "gate": {"fail": ["list-pods.p50:90%"]}}
+    write_runs(results, "ruled", 4, slow=1.6, seed=50, info=run_info(profile=profile))
+    assert 0 == run("compare", "before-*", "ruled-*", "--gate").exit_code
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["before-0", "nowhere"], "no baseline of this name"),
+        (["before-0", "nowhere-*"], "matches no run directory"),
+        (["before-0", "after-0", "--fail", "p98:10%"], "no metric p98"),
+        (["before-0", "after-0", "--fail", "p99"], "not METRIC:ALLOWED"),
+        (["before-0", "foreign"], "of another program"),
+        (["before-0", "truncated"], "cut short or no JSON"),
+        (["before-0", "newer"], "written by a newer scaletest"),
+        (["before-0", "other.json"], "of another program"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_printed(argv: list[str], message: str, results: Path) -> None:
+    for name, text in (("foreign", "{}"), ("truncated", '{"id": "x", "prof')):
+        (results / name).mkdir()
+        (results / name / "run.json").write_text(text)
+    write_run(results / "newer", [], run_info(schema_version=99))
+    Path("other.json").write_text("{}")
+    assert message in refused("compare", *argv).message
+
+
+def test_a_metric_that_is_nowhere_is_answered_with_the_near_ones() -> None:
+    assert "p99" in str(refused("compare", "before-0", "after-0", "--fail", "p98:10%").hint)
+
+
+def test_runs_that_were_cut_short_never_gate(results: Path) -> None:
+    write_run(results / "killed", killed_run())
+    done = run("compare", "before-*", "killed", "--fail", "p50:10%")
+    assert 4 == done.exit_code
+    assert "killed has no valid run" in done.output
+
+
+def test_another_profile_is_said_and_gates_only_when_asked(results: Path) -> None:
+    profile = {**run_info().profile, "fleet": {"pools": [{"name": "default", "nodes": 65}]}}
+    write_runs(results, "larger", 4, info=run_info(profile=profile))
+    done = run("compare", "before-*", "larger-*", "--fail", "memory:10%")
+    assert 4 == done.exit_code
+    assert "fleet.pools.0.nodes" in done.output
+    assert 0 == run("compare", "before-*", "larger-*", "--fail", "memory:10%", "--despite", "profile").exit_code
+
+
+def test_the_schema_is_printed() -> None:
+    assert "scaletest comparison" == json.loads(run("compare", "--schema").output)["title"]
+
+
+def test_a_comparison_needs_no_engine() -> None:
+    code = (
+        "import sys, scaletest.cli.compare, scaletest.cli._gating, scaletest.cli._streams\n"
+        "import scaletest.report.comparison_build, scaletest.report.comparison_table, scaletest.report.sides\n"
+        "heavy = {'locust', 'gevent', 'kubernetes', 'aiohttp', 'aetcd', 'cryptography'} & set(sys.modules)\n"
+        "sys.exit(', '.join(heavy) or 0)"
+    )
+    repository = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(repository)}, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
