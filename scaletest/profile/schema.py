@@ -37,7 +37,8 @@ from scaletest.profile.forms import (
 )
 from scaletest.profile.model import Model
 from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
-from scaletest.profile.search import SearchSpec, SearchStepSpec
+from scaletest.profile.search import BeyondSpec, SearchSpec, SearchStepSpec
+from scaletest.profile.variants import VariantSpec
 
 __all__ = [
     "COMPONENTS",
@@ -45,6 +46,7 @@ __all__ = [
     "AgentsSpec",
     "ArrivalsSpec",
     "BackoffSpec",
+    "BeyondSpec",
     "ComponentName",
     "ControlPlaneSpec",
     "FleetSpec",
@@ -65,6 +67,7 @@ __all__ = [
     "ServicesSpec",
     "StepSpec",
     "Taint",
+    "VariantSpec",
 ]
 
 
@@ -513,6 +516,13 @@ class Profile(Model):
         description=(
             "Named sizes: for each, values by the keys that `--set` takes (`{quick: {nodes: 50}}`). `--size NAME` applies them, "
             "and `--set` goes over them."
+        ),
+    )
+    variants: dict[Name, VariantSpec] = Field(
+        default_factory=dict,
+        description=(
+            "Named variants, the first one is what the others are compared with. `run` runs all of them as a matrix, `--variant NAME,NAME` "
+            "some, `--variant NAME` one; `--set` goes over them, and they go over a size."
         ),
     )
     control_plane: ControlPlaneSpec = Field(

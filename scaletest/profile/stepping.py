@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from scaletest.profile.levers import pool_sizes, running_flows
+from scaletest.profile.parameters import AS_WRITTEN
 from scaletest.profile.places import Issue, Path, leaves
 from scaletest.profile.schema import Phase, Profile
 
 __all__ = ["StepChange", "flows_at_the_end", "load_flows", "refusals", "step_change"]
 
-_READ_ONCE: Final = frozenset({"parameters", "sizes", "summary", "slo", "phases"})
+_READ_ONCE: Final = AS_WRITTEN | {"summary", "slo", "phases"}
 _TARGETS: Final = frozenset({
     ("agents", "count"), ("agents", "perNode"), ("agents", "rollout"), ("arrivals", "rate"),
 })  # fmt: skip

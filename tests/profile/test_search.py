@@ -61,7 +61,7 @@ def problems(directory: Path, *changes: tuple[str, str]) -> list[str]:
 
 def change(directory: Path, parameter: str, value: str | int) -> StepChange:
     profile = loaded(directory, ("parameter: nodes\n  to: 4000", f"parameter: {parameter}\n  to: {value}"))
-    return step_change(profile.profile, profile.at(parameter, value))
+    return step_change(profile.profile, profile.at({parameter: value}))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_load_is_written_as_its_parameter_is() -> None:
 
 def test_nodes_resize_their_pool_and_agents_go_with_them(tmp_path: Path) -> None:
     profile = loaded(tmp_path)
-    far = profile.at("nodes", 4000)
+    far = profile.at({"nodes": 4000})
 
     assert StepChange(pools={"gpu": 4000}) == step_change(profile.profile, far)
     assert ["telemetry"] == load_flows(profile.profile, far)

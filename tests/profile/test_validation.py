@@ -112,7 +112,7 @@ def step(**keys: Any) -> dict[str, Any]:
         (step(list="/api/v1/pods", namespace="x"), "flows.f.steps.0: a path has its own namespace and name"),
         (step(watch="pods", limit=5), "flows.f.steps.0: limit goes with list"),
         (step(watch="pods", every="5s"), "flows.f.steps.0: a watch stays open: it has no every"),
-        (step(get="pods", name="x", fieldSelector="a=b"), "flows.f.steps.0: a selector goes with list or watch"),
+        (step(get="pods", name="x", fieldSelector="a=b"), "flows.f.steps.0: a selector goes with list, watch or watchList"),
         (step(list="pods", jitter="10%"), "flows.f.steps.0: jitter goes with every"),
         (step(list="pods", every="5s", jitter="150%"), "flows.f.steps.0.jitter: '150%' is not a share from 0% to 100%"),
         (step(list="pods", every="-5s"), "flows.f.steps.0.every: '-5s' is not a duration"),

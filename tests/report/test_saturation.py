@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from scaletest.analysis.saturation import analyse
 from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import judge
 from scaletest.core.journal import Record
@@ -108,7 +109,9 @@ def test_a_matrix_has_what_a_search_found() -> None:
     health = JournalHealth(state.records, 0, 0, growing=False)
     run = LoadedRun(Path("results") / info.id, info, state, judge(info, state), health)
 
-    rows = {item.name: item.value for item in measures_of(run) if item.section == "Saturation"}
+    rows = {
+        item.name: item.value for item in measures_of(run, analyse(state, info.profile)) if item.section == "Saturation"
+    }
 
     assert 307 == pytest.approx(rows.pop("agents law (estimate)"), rel=0.03)
     assert {
