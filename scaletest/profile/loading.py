@@ -203,7 +203,7 @@ class _Loading:
             if far is None:
                 said = "; ".join(f"{dotted(issue.path)}: {issue.what}" for issue in issues)
                 return [Issue(path, f"no profile with {spec.parameter} = {spec.to}: {said}")]
-            found = check_steps(near, far, spec.parameter)
+            found = check_steps(near, far, spec.parameter, (*path[:-1], "parameter"))
             if found:
                 return found
             near = far

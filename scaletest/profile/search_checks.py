@@ -62,10 +62,13 @@ def _ends(profile: Profile, spec: SearchSpec | BeyondSpec, path: Path) -> Iterat
         yield Issue((*path, "to"), f"{name} is {value} already: there is nothing to search")
 
 
-def check_steps(near: Profile, far: Profile, parameter: str) -> list[Issue]:
-    """Find why one control plane cannot go from one load to a heavier one, which another value of the parameter makes."""
+def check_steps(near: Profile, far: Profile, parameter: str, place: Path) -> list[Issue]:
+    """Find why one control plane cannot go from one load to a heavier one, which another value of the parameter makes.
+
+    ``place`` is where the profile names the parameter.
+    """
     assert near.search is not None
-    issues = refusals(near, far, parameter)
+    issues = refusals(near, far, parameter, place)
     return issues or list(_short_steps(near, far, near.search))
 
 

@@ -58,7 +58,8 @@ def _parts(document: MatrixDocument, width: int) -> Iterator[list[Drawn]]:
     blocks = list(_blocks(document, width))
     side_by_side = document.ranking is None or len(blocks) == 1
     if side_by_side:
-        yield from ([_table(document, block, width)] for block in blocks)
+        for block in blocks:
+            yield [_table(document, block, width)]
     notes = [*_notes(document), *(() if side_by_side else _failed(document))]
     if notes:
         yield notes

@@ -134,6 +134,22 @@ PARAMETER = "parameter: nodes\n  to: 4000"
         ),
         ([("nodes: 50\n", "nodes: a few\n")], None),
         (
+            [("to: 4000", "to: 4000\n  beyond: {parameter: perod, to: 1s}")],
+            "search.beyond.parameter: there is no parameter 'perod'",
+        ),
+        (
+            [("to: 4000", "to: 4000\n  beyond: {parameter: nodes, to: 5000}")],
+            "search.beyond.parameter: this is the parameter that is searched",
+        ),
+        (
+            [("to: 4000", "to: 4000\n  beyond: {parameter: period, to: 200ms}")],
+            "search.beyond.to: period is 10s, and this is written otherwise: 200ms",
+        ),
+        (
+            [("to: 4000", "to: 4000\n  beyond: {parameter: servers, to: 3}")],
+            "search.beyond.parameter: the load does not depend on {servers}",
+        ),
+        (
             [(PARAMETER, "parameter: nodes\n  to: 900000")],
             "search.to: no profile with nodes = 900000: fleet.pools.0.nodes: must be at most 100,000, not 900000",
         ),
