@@ -94,7 +94,8 @@ def _derived(log: SearchLog, found: Conclusion) -> Iterator[str]:
 def _why(log: SearchLog, found: Conclusion) -> Iterator[str]:
     match found.reason:
         case Reason.NEVER_FAILED:
-            yield "That is where the search ends: give it a heavier search.to."
+            end = "search.to" if log.beyond is None else "search.beyond.to"
+            yield f"That is where the search ends: give it a heavier {end}."
         case Reason.NEVER_HELD:
             yield "That is where the search begins: start it with a lighter load, or ask for less in search.holds."
         case Reason.GENERATOR_LIMIT:

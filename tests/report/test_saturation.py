@@ -92,6 +92,17 @@ def test_a_search_without_an_interval_is_said_plainly(records: list[Record], sai
     assert told(start(end=100.0 if "ends" in said else 20_000.0), *records).said.startswith(said)
 
 
+def test_what_is_derived_is_called_so() -> None:
+    tried = [(2_000, "held"), (4_000, "held"), (8_000, "held"), (9_000, "failed"), (8_000, "held"), (9_000, "failed")]
+    records = [start(end=40_000.0, made_end=4_000.0, beyond="period"), *steps(*tried)]
+    found = told(*records)
+
+    assert (8_000, 4_000, "period") == (found.capacity, found.made_as_it_is, found.beyond)
+    assert "That is derived (measured: 4,000 or more; beyond 4,000" in found.said
+    assert [False, False, True, True, True, True] == [item.derived for item in found.steps]
+    assert "8,000 derived" in render(document(records), width=100)
+
+
 def test_contradictions_are_said() -> None:
     tried = [*FOUND, (300.0, "failed")]
 
