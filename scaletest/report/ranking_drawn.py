@@ -27,7 +27,7 @@ def draw_ranking(ranking: RankingReport) -> Iterator[drawing.Drawn]:
     unit = f" ({ranking.unit})" if ranking.unit else ""
     yield drawing.title(f"N* of {ranking.parameter}{unit}", "the largest load that holds – the smallest that fails")
     yield drawing.line(f"It holds while {' and '.join(ranking.holds)}.", "dim")
-    rows = [_cells(rank) for rank in ranking.ranks]
+    rows = [_cells(rank, is_reference=rank.label == ranking.reference) for rank in ranking.ranks]
     widths = [min(max(map(len, column)), _LONGEST_LABEL) for column in zip(_HEAD, *rows, strict=True)]
     yield drawing.line(_aligned(_HEAD, widths).rstrip(), "dim")
     for rank, cells in zip(ranking.ranks, rows, strict=True):
@@ -43,9 +43,9 @@ def draw_ranking(ranking: RankingReport) -> Iterator[drawing.Drawn]:
     yield drawing.line(f"×: N* by that of {ranking.reference}.", "dim")
 
 
-def _cells(rank: RankReport) -> tuple[str, ...]:
-    factor = factor_text(rank.measured_factor)
-    at_least = "≥ " if factor and (rank.derived or rank.fails_at is None) else ""
+def _cells(rank: RankReport, *, is_reference: bool) -> tuple[str, ...]:
+    factor = factor_text(rank.factor if is_reference else rank.measured_factor)
+    at_least = "≥ " if factor and not is_reference and (rank.derived or rank.fails_at is None) else ""
     return rank.label, rank.said, f"{at_least}{factor}" or NOTHING, rank.gave_out or NOTHING, rank.past or NOTHING
 
 
