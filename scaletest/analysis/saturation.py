@@ -124,10 +124,14 @@ def analyse(state: RunState, profile: Mapping[str, Any]) -> Saturation | None:
 
 
 def _usl(log: SearchLog, points: Sequence[Point], goodput: Goodput) -> UslFit | None:
-    """Fit throughput over the number of clients; where the load is a rate, or answers grow with it, that law says nothing."""
+    """Fit throughput over the number of clients; where the load is a rate, or answers grow with it, that law says nothing.
+
+    Derived loads are made by no such number of clients.
+    """
     if log.unit or not log.space.whole or goodput is not Goodput.ANSWERS:
         return None
-    return fit_usl([(p.step.value, p.answers_per_s) for p in points if p.step.counted and _is_load(log, p)])
+    made = [p for p in points if p.step.counted and _is_load(log, p) and not log.is_derived(p.step.value)]
+    return fit_usl([(point.step.value, point.answers_per_s) for point in made])
 
 
 def _point(state: RunState, log: SearchLog, step: SearchStep) -> Point:
@@ -271,8 +275,12 @@ def _law(
     fastest = max(known, key=lambda point: point.bytes_per_s)
     servers = max(1, sum(name.startswith(API_SERVER) for name in state.components))
     # How an answer grows is read off the loads that held: past the knee only the quick ones come through.
+    # A derived load has the answers of the load that makes it.
     held = [point for point in known if point.step.outcome is not None and point.error_rate < _GROWS_SHARE] or known
-    sizes = [(point.step.value, point.answer_bytes) for point in held]
+    landing = log.space.landing
+    sizes = [
+        (point.step.value if landing is None else min(point.step.value, landing), point.answer_bytes) for point in held
+    ]
     capacity = fastest.bytes_per_s / servers
     return agents_law(sizes, servers=servers, capacity_bytes_per_s=capacity, period_s=period_s), fastest.step.value
 
@@ -284,7 +292,12 @@ def _list_period_s(log: SearchLog, profile: Mapping[str, Any]) -> float | None:
         flow = profile["flows"][log.flows[0]]
         if flow.get("agents") is None:
             return None
-        lists = [step for step in flow["steps"] if step.get("list") and step.get("every")]
+        # Of a list in pages an answer is a page.
+        lists = [
+            step
+            for step in flow["steps"]
+            if (step.get("list") or step.get("watchList")) and step.get("every") and not step.get("limit")
+        ]
         return parse_duration_s(lists[0]["every"]) if len(lists) == 1 and len(flow["steps"]) == 1 else None
     except (KeyError, TypeError, ValueError):
         return None

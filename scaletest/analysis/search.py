@@ -98,6 +98,8 @@ class Space:
     """Whether loads are whole numbers."""
     factor: float = 2.0
     """Growth of the load on the ramp; more than 1."""
+    landing: float | None = None
+    """A load that the ramp does not jump over."""
 
     def key(self, value: float) -> float:
         """Return a number that grows with the load and by the same amount for the same ratio."""
@@ -115,7 +117,12 @@ class Space:
         tidied = _round(grown, 6)
         if self.whole:
             tidied = float(round(grown)) if round(grown) != value else value + math.copysign(1, self.end - self.start)
-        return min(tidied, self.end, key=self.key)
+        ends = (
+            [self.end]
+            if self.landing is None or self.key(self.landing) <= self.key(value)
+            else [self.end, self.landing]
+        )
+        return min(tidied, *ends, key=self.key)
 
     def middle(self, lighter: float, heavier: float) -> float:
         """Return a load in the middle of a gap, with as few digits as its place allows."""

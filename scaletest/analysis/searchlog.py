@@ -92,6 +92,8 @@ class SearchLog:
     flows: tuple[str, ...]
     """Flows that make the load."""
     back: float
+    beyond: str | None = None
+    """Parameter that makes the loads beyond ``space.landing``, which are derived; None where no load is."""
     steps: list[SearchStep] = field(default_factory=list)
     ended: Reason | None = None
     end_s: float | None = None
@@ -109,6 +111,11 @@ class SearchLog:
     def conclusion(self) -> Conclusion:
         """What the search found, or has found so far."""
         return conclude(self.space, self.trials, self.ended or Reason.CUT)
+
+    def is_derived(self, value: float) -> bool:
+        """Whether a load is one that others stand for, who work harder."""
+        landing = self.space.landing
+        return landing is not None and self.space.key(value) > self.space.key(landing)
 
     def at(self, value: float | None) -> list[SearchStep]:
         """Return the counted steps of the search at a load."""
@@ -138,6 +145,7 @@ def _start(record: Mapping[str, Any]) -> SearchLog:
         resolution=float(record["resolution"]),
         whole=bool(record["whole"]),
         factor=float(record["factor"]),
+        landing=_number(record.get("made_end")) if record.get("beyond") else None,
     )
     return SearchLog(
         start_s=float(record["t"]),
@@ -147,6 +155,7 @@ def _start(record: Mapping[str, Any]) -> SearchLog:
         holds=tuple(str(check) for check in record["holds"]),
         flows=tuple(str(flow) for flow in record["flows"]),
         back=float(record["back"]),
+        beyond=record.get("beyond"),
     )
 
 

@@ -4,7 +4,8 @@ Every check has a limit with a reason, what was measured, and a remedy. A *bad* 
 only said in the report.
 
 The steps of a saturation search are checked one by one: a step whose load the generator could not make does not count, and the run is
-invalid only when that kept the search from its end.
+invalid only when that kept the search from its end. Beyond the heaviest load that is made as it is (``search.beyond``) it does not: that more than that holds was
+measured, and how much more is a bonus.
 """
 
 from __future__ import annotations
@@ -134,7 +135,9 @@ def _search(log: SearchLog) -> Check:
         return Check("search", Grade.GOOD, f"all {len(steps)} steps of the search count")
     loads = ", ".join(dict.fromkeys(step.load for step in uncounted))
     said = f"{len(uncounted)} of {len(steps)} steps do not count ({log.parameter} {loads}): {uncounted[-1].reason}"
-    if log.conclusion.reason is not Reason.GENERATOR_LIMIT:
+    found, landing = log.conclusion, log.space.landing
+    beyond = landing is not None and found.holds is not None and log.space.key(found.holds) >= log.space.key(landing)
+    if found.reason is not Reason.GENERATOR_LIMIT or beyond:
         return Check("search", Grade.WARNING, said)
     remedy = "The generator is the limit of this search: more cores for it, or a smaller control plane."
     return Check("search", Grade.BAD, said, remedy)

@@ -1,4 +1,4 @@
-"""Behind ``scaletest run --matrix``: every variant one after the other, and the table of them all."""
+"""Behind ``scaletest run --matrix``, and of a profile with variants: every variant one after the other, and the table of them all."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from scaletest.runner.matrix import Matrix, Variant, make_matrix, parse_axes
 from scaletest.runner.matrix_run import begin, check_same, execute_matrix, held, left_to_run, new_info, resumable
 from scaletest.runner.plan import refuse_if_too_large
 from scaletest.runner.rundirs import default_run_dir
+from scaletest.runner.searchplan import plan_search
 from scaletest.runner.session import RunResult
 from scaletest.runner.versions import refuse_unknown_versions
 
@@ -49,6 +50,7 @@ def run_matrix(request: MatrixRequest) -> None:
         run.overrides,
         axes,
         size=run.size,
+        named=run.variants,
         repeat=request.repeat,
         host=read_host(),
         limits=stored.limits if stored else None,
@@ -76,14 +78,15 @@ def run_matrix(request: MatrixRequest) -> None:
 
 def _refuse_options(request: MatrixRequest) -> None:
     run = request.run
-    if not request.axes:
+    if not request.axes and not run.variants:
         option = "--resume" if request.resume else "--repeat"
         msg = f"{option} belongs to --matrix"
         raise UsageError(msg, hint="One value is enough: --matrix nodes=50 --repeat 3")
     if run.cluster is not None or run.keep:
         option = "--cluster" if run.cluster is not None else "--keep"
-        msg = f"--matrix and {option} exclude each other: every variant gets a control plane of its own"
-        raise UsageError(msg)
+        several = "--matrix" if request.axes else "several variants"
+        msg = f"{several} and {option} exclude each other: every variant gets a control plane of its own"
+        raise UsageError(msg, hint=None if request.axes else f"Run one of them: --variant {run.variants[0]}")
     if request.resume is not None and run.output is not None and request.resume != run.output:
         msg = "--resume and --output name different directories"
         raise UsageError(msg, hint="Leave one of them out.")
@@ -171,7 +174,7 @@ def _report(request: MatrixRequest, directory: Path, info: MatrixInfo) -> None:
 def _plan_lines(request: MatrixRequest, matrix: Matrix, info: MatrixInfo, directory: Path) -> Iterator[str]:
     profile = matrix.variants[0].loaded.profile
     left = left_to_run(directory, info)
-    longest_s = {variant.name: variant.plan.longest_s for variant in matrix.variants}
+    times = {variant.name: (_usual_s(variant), variant.plan.longest_s) for variant in matrix.variants}
     repeats = f", {info.repeat} runs each" if info.repeat > 1 else ""
     yield f"{profile.name}: {profile.summary.strip()}"
     yield ""
@@ -180,8 +183,7 @@ def _plan_lines(request: MatrixRequest, matrix: Matrix, info: MatrixInfo, direct
     for variant in matrix.variants:
         plan = variant.plan
         nodes, needed = format_count(plan.most_nodes), format_bytes(plan.all_needed_bytes)
-        took = format_duration(plan.longest_s)
-        yield f"  {variant.name:<{width}}  {nodes:>7} nodes, needs about {needed:>9}, at most {took}"
+        yield f"  {variant.name:<{width}}  {nodes:>7} nodes, needs about {needed:>9}, {_time(*times[variant.name])}"
     yield ""
     yield "Limits, the same for every variant"
     for name, values in info.limits.items():
@@ -195,10 +197,21 @@ def _plan_lines(request: MatrixRequest, matrix: Matrix, info: MatrixInfo, direct
     binaries = [binary for pair in versions for binary in plan_all(*pair, explicit=explicit)]
     yield from dict.fromkeys(f"  {binary.component:<26} {binary.version:<9} {binary.how}" for binary in binaries)
     yield ""
-    total = format_duration(sum(longest_s[entry.variant] for entry in left))
+    total = _time(*(sum(times[entry.variant][end] for entry in left) for end in (0, 1)))
     kept = f"; {len(info.runs) - len(left)} are finished and kept" if len(left) < len(info.runs) else ""
-    yield f"{_counted(len(left), 'run')}, at most {total} with set-up{kept}"
+    yield f"{_counted(len(left), 'run')}, {total} with set-up{kept}"
     yield f"Results would go to {directory}"
+
+
+def _usual_s(variant: Variant) -> float:
+    """Return the time of a search whose ramp goes to its end and whose steps all settle at once; 0 where a run has none."""
+    search = plan_search(variant.loaded, variant.plan.fitting_nodes)
+    return 0.0 if search is None else search.shortest_s + variant.plan.set_up_s
+
+
+def _time(usual_s: float, longest_s: float) -> str:
+    about = f"about {format_duration(usual_s)}, " if usual_s else ""
+    return f"{about}at most {format_duration(longest_s)}"
 
 
 def _counted(count: int, word: str) -> str:

@@ -124,9 +124,14 @@ def _arrivals_text(spec: ArrivalsSpec) -> str:
 def _search_lines(search: SearchPlan) -> Iterator[str]:
     spec, space, unit = search.spec, search.space, search.load.unit
     yield f"Search, {format_duration(search.shortest_s)} or more, at most {format_duration(search.longest_s)}"
-    capped = f" ({format_count(search.asked_end)} has more nodes than fit)" if space.end != search.asked_end else ""
-    ends = f"from {format_count(space.start)}{unit} to {format_count(space.end)}{unit}{capped}"
+    capped = (
+        f" ({format_count(search.asked_end)} has more nodes than fit)" if search.made_end != search.asked_end else ""
+    )
+    ends = f"from {format_count(space.start)}{unit} to {format_count(search.made_end)}{unit}{capped}"
     yield f"  {spec.parameter:<26} {ends}, {space.factor:g} times from load to load, then halved to {format_share(spec.resolution)}"
+    if spec.beyond is not None:
+        more = f"derived, {spec.beyond.parameter} up to {spec.beyond.to}"
+        yield f"  {'beyond that':<26} to {format_count(space.end)}{unit} ({more})"
     step = f"of {format_duration(spec.step.at_least_s)} to {format_duration(spec.step.at_most_s)}"
     yield f"  {'steps':<26} up to {search.trials} {step}; more where steps contradict each other"
     for text in spec.holds:

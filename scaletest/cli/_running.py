@@ -25,7 +25,7 @@ from scaletest.core.errors import ExitCode, RunDirectoryError, UsageError
 from scaletest.core.journal import Record
 from scaletest.core.units import format_count
 from scaletest.observe.hostinfo import host_info
-from scaletest.profile.loading import LoadedProfile, load_profile
+from scaletest.profile.loading import LoadedProfile, load_profile, variant_names
 from scaletest.report.github import annotation_lines, tell_github
 from scaletest.report.live import LiveView, can_show
 from scaletest.report.progress import ProgressWriter
@@ -36,7 +36,7 @@ from scaletest.runner.searchplan import SearchPlan, plan_search
 from scaletest.runner.session import RunOptions, RunResult, execute
 from scaletest.runner.versions import refuse_unknown_versions
 
-__all__ = ["RESULTS", "RunRequest", "deliver", "execute_once", "run_profile"]
+__all__ = ["RESULTS", "RunRequest", "chosen_variants", "deliver", "execute_once", "run_profile"]
 
 RESULTS: Final = Path("results")
 
@@ -58,11 +58,25 @@ class RunRequest:
     """What is printed on stdout at the end."""
     reports: Sequence[ReportFile] = ()
     """What is written into files beside it."""
+    variants: Sequence[str] = ()
+    """Variants that the profile names; of one alone an ordinary run is made."""
+
+
+def chosen_variants(reference: str, option: str | None) -> list[str]:
+    """Return the variants that ``--variant NAME,NAME`` chooses; without it, all that the profile names. Raises UsageError."""
+    if option is None:
+        return variant_names(reference)
+    names = [name.strip() for name in option.split(",")]
+    if not all(names) or len(set(names)) < len(names):
+        msg = f"--variant {option}: {'a name is there twice' if all(names) else 'a name is empty'}"
+        raise UsageError(msg, hint="To run every variant several times: --repeat 3")
+    return names
 
 
 def run_profile(request: RunRequest) -> None:
     """Run a profile to its report; raises SystemExit with the verdict's exit code."""
-    loaded = load_profile(request.reference, request.overrides, size=request.size)
+    variant = request.variants[0] if request.variants else None
+    loaded = load_profile(request.reference, request.overrides, size=request.size, variant=variant)
     for warning in loaded.warnings:
         say(f"warning: {warning}")
     run_dir = request.output or default_run_dir(RESULTS, loaded.profile.name, datetime.now(UTC))

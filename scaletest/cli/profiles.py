@@ -25,6 +25,11 @@ SizeOption = Annotated[
 ]
 
 
+VariantOption = Annotated[
+    str | None, typer.Option("--variant", metavar="NAME", help="Take one of the variants that the profile names.")
+]
+
+
 class TextOrJson(enum.StrEnum):
     """Output formats of a list."""
 
@@ -61,6 +66,7 @@ def show(
     profile: Annotated[str, typer.Argument(help="Name of a built-in profile, or a YAML file.")],
     set_: SetOption = None,
     size: SizeOption = None,
+    variant: VariantOption = None,
     origin: Annotated[bool, typer.Option("--origin", help="Say where every value came from.")] = False,
     output: Annotated[YamlOrJson, typer.Option("--format", help="How to write it.")] = YamlOrJson.YAML,
 ) -> None:
@@ -68,7 +74,7 @@ def show(
     from scaletest.profile.loading import load_profile
     from scaletest.profile.render import to_yaml, to_yaml_with_origins
 
-    loaded = load_profile(profile, set_ or [], size=size)
+    loaded = load_profile(profile, set_ or [], size=size, variant=variant)
     _print_warnings(loaded.warnings)
     if output is YamlOrJson.JSON:
         shown: dict[str, object] = {"profile": loaded.resolved}
@@ -86,7 +92,7 @@ def validate(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML files or names of built-in profiles.")],
     set_: SetOption = None,
 ) -> None:
-    """Check profiles in each of their sizes; all problems of all files are shown, and any ends in exit code 2."""
+    """Check profiles in each of their sizes and variants; all problems of all files are shown, and any ends in exit code 2."""
     from scaletest.profile.loading import load_profile
     from scaletest.runner.versions import version_problems
 
@@ -94,14 +100,15 @@ def validate(
     for reference in files:
         try:
             loaded = load_profile(reference, set_ or [])
-            sized = [load_profile(reference, set_ or [], size=size) for size in loaded.profile.sizes]
+            others = [load_profile(reference, set_ or [], size=size) for size in loaded.profile.sizes]
+            others += [load_profile(reference, set_ or [], variant=name) for name in loaded.profile.variants]
         except ProfileError as error:
             problems.extend(error.problems)
         except UsageError as error:
             problems.append(Problem(error.message, hint=error.hint))
         else:
             _print_warnings(loaded.warnings)
-            unknown = [problem for each in [loaded, *sized] for problem in version_problems(each)]
+            unknown = [problem for each in [loaded, *others] for problem in version_problems(each)]
             problems.extend(unknown)
             if not unknown:
                 typer.echo(f"{reference}: valid")

@@ -21,6 +21,14 @@ def run(
     size: Annotated[
         str | None, typer.Option("--size", metavar="NAME", help="Take one of the sizes that the profile names.")
     ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            "--variant",
+            metavar="NAME[,NAME]",
+            help="Of a profile with variants, only these. [default: all, as a matrix]",
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Run directory. [default: results/<UTC time>-<profile>]")
     ] = None,
@@ -59,6 +67,8 @@ def run(
     scaletest run openai-outage --size quick --report html=report.html --report junit=junit.xml
 
     scaletest run smoke --matrix nodes=50,500 --matrix kubernetes=1.31,1.37 --repeat 3
+
+    scaletest run what-if-agent --variant as-it-is,own-node
     """
     from scaletest.cli import _running
     from scaletest.cli._reports import parse_report_files, refuse_on_terminal
@@ -68,6 +78,7 @@ def run(
         reference=profile,
         overrides=tuple(set_ or ()),
         size=size,
+        variants=_running.chosen_variants(profile, variant),
         output=output,
         cluster=cluster,
         keep=keep,
@@ -77,7 +88,7 @@ def run(
         reports=tuple(parse_report_files(report or ())),
         quiet=quiet,
     )
-    if not matrix and repeat == 1 and resume is None:
+    if not matrix and repeat == 1 and resume is None and len(request.variants) < 2:
         _running.run_profile(request)
         return
     from scaletest.cli import _matrix

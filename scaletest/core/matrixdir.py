@@ -1,7 +1,7 @@
 """``matrix.json``: what a matrix was asked for, and how far it got.
 
-A *matrix* runs a profile in several *variants*, one for each combination of values; each variant is run once or several
-times. A matrix directory holds ``matrix.json`` and one ordinary run directory for each *run* that was begun.
+A *matrix* runs a profile in several *variants*, one for each combination of values (of keys, and of the variants that the profile names);
+each variant is run once or several times. A matrix directory holds ``matrix.json`` and one ordinary run directory for each *run* that was begun.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from scaletest.core.rundir import VERDICT_NAME, write_json
 __all__ = [
     "MATRIX_INFO_NAME",
     "MATRIX_SCHEMA_VERSION",
+    "VARIANT_AXIS",
     "Axis",
     "MatrixInfo",
     "RunEntry",
@@ -31,6 +32,8 @@ __all__ = [
 
 MATRIX_INFO_NAME: Final = "matrix.json"
 MATRIX_SCHEMA_VERSION: Final = 1
+VARIANT_AXIS: Final = "variant"
+"""Key of the axis whose values are variants that the profile names."""
 
 RunStatus = Literal["waiting", "running", "finished", "incomplete"]
 """``running`` also stays behind when the machine or scaletest itself was killed: the run directory tells the truth."""
@@ -41,7 +44,7 @@ class _Part(BaseModel):
 
 
 class Axis(_Part):
-    """A key and the values that it takes, as ``--matrix`` gave them."""
+    """A key and the values that it takes, as ``--matrix`` gave them; or ``variant``, and names."""
 
     key: str
     values: list[str]

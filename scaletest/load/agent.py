@@ -1,7 +1,8 @@
 """One agent: what runs on one node. It connects, makes its requests, backs off, starts over.
 
 An agent is one greenlet with one connection, on which its LISTs and GETs follow each other, and one more connection for each
-watch (``watching``). Steps without a period are made once, in order, each until it
+watch (``watching``). A watch-list takes the first connection, and closes it when its initial events have ended: over
+HTTP/1.1 nothing else ends it. Steps without a period are made once, in order, each until it
 succeeds; a step with a period starts when the steps before it are done, and keeps to its own schedule while others wait
 or back off. A step that failed is due again after the wait that ``backoff`` gives.
 """
@@ -19,10 +20,18 @@ from scaletest.load.connection import Answer, ChooseSink, Connection
 from scaletest.load.http1 import Head, Sink
 from scaletest.load.metadata import BodyHead, EdgeKeeper
 from scaletest.load.nodeclient import NodeClient
-from scaletest.load.outcomes import LOST_CONNECTION, REQUEST_ERRORS, RequestTimedOut, is_success, outcome_of_error
+from scaletest.load.outcomes import (
+    LOST_CONNECTION,
+    REQUEST_ERRORS,
+    AnswerCutShort,
+    RequestTimedOut,
+    is_success,
+    outcome_of_error,
+)
 from scaletest.load.pacing import next_due_s
 from scaletest.load.requests import Step
 from scaletest.load.watching import Watch
+from scaletest.load.watchstream import InitialEvents
 
 if TYPE_CHECKING:
     from scaletest.load.agents import AgentsFlow
@@ -170,6 +179,8 @@ class Agent(NodeClient):
         def choose_sink(head: Head) -> Sink | None:
             if not 200 <= head.status < 300:
                 return BodyHead()
+            if step.spec.verb == "watchList":
+                return InitialEvents()
             return EdgeKeeper(gzip=head.gzip) if wants_metadata else None
 
         answer, error = Answer(), None
@@ -198,13 +209,26 @@ class Agent(NodeClient):
                     raise
                 self.flow.statistics.step(step.name).reconnects += 1
             else:
-                connection.finish(answer)
+                _finish(connection, answer)
                 return
         connection = self._connection = self.connect(step)
         connection.begin(self.request_for(step, path, connection), answer, choose_sink)
-        connection.finish(answer)
+        _finish(connection, answer)
 
     def _drop_connection(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _finish(connection: Connection, answer: Answer) -> None:
+    """Read the rest of an answer; of a watch-list, its initial events. Raises as ``Connection.finish``."""
+    events = answer.sink
+    if not isinstance(events, InitialEvents):
+        connection.finish(answer)
+        return
+    while not events.done and connection.advance(answer):
+        pass
+    connection.close()
+    if not events.done:
+        raise AnswerCutShort

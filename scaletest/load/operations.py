@@ -27,6 +27,7 @@ from scaletest.load.ownobjects import (
     patch_body,
     protobuf_body,
 )
+from scaletest.load.requests import watch_list_query
 from scaletest.load.watchstream import REVISION_MODULUS
 from scaletest.profile.arrivals import RequestSpec, parse_name_range
 
@@ -186,12 +187,7 @@ class Operation:
             # The token names the version.
             parts.append(f"continue={quote(page, safe='')}")
         elif spec.verb == "watchList":
-            # As client-go's reflector asks (KEP-3157); an empty version means the newest.
-            version = "0" if spec.consistency == "any" else ""
-            parts += [
-                "watch=1", "sendInitialEvents=true", "allowWatchBookmarks=true", f"resourceVersion={version}",
-                "resourceVersionMatch=NotOlderThan", "timeoutSeconds=300",
-            ]  # fmt: skip
+            parts += watch_list_query(spec.consistency)
         elif spec.verb in {"get", "list"} and not spec.is_path and spec.consistency == "any":
             parts.append("resourceVersion=0")
         if spec.patch_type == "apply":

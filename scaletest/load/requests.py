@@ -7,6 +7,7 @@ it was told. Consistency as the API server understands it (Kubernetes API concep
     LIST         resourceVersion=0        resourceVersion=V, resourceVersionMatch=Exact   none
     GET          resourceVersion=0        resourceVersion=V (not older than)           none
     WATCH        from V of its LIST, or 0  from V                                       none (state, then changes)
+    WATCH-LIST   resourceVersion=0                                                      an empty one: as new as now
 
 An agent that knows no version yet asks as with ``any``. A GET of a bare path is sent as it is written.
 """
@@ -19,7 +20,7 @@ from urllib.parse import quote
 from scaletest.core.resources import parse_resource
 from scaletest.profile.schema import StepSpec
 
-__all__ = ["Step", "compile_steps", "request_bytes"]
+__all__ = ["Step", "compile_steps", "request_bytes", "watch_list_query"]
 
 _ACCEPT = {
     "json": "application/json",
@@ -68,9 +69,9 @@ class Step:
             parts.append(f"limit={self.spec.limit}")
         if next_page:
             parts.append(f"continue={quote(next_page, safe='')}")
-        elif self._is_plain_get:
-            pass
-        else:
+        elif self.spec.verb == "watchList":
+            parts += watch_list_query(self.spec.consistency)
+        elif not self._is_plain_get:
             parts += _version_parts(self.spec, version)
         if self.spec.verb == "watch":
             parts += ["watch=1", "allowWatchBookmarks=true", f"timeoutSeconds={watch_s}"]
@@ -82,6 +83,15 @@ class Step:
     @property
     def _is_plain_get(self) -> bool:
         return self.spec.verb == "get" and self.spec.target.startswith("/")
+
+
+def watch_list_query(consistency: str) -> list[str]:
+    """Return the query parts of a watch that sends the state first, as client-go's reflector asks for it (KEP-3157)."""
+    version = "0" if consistency == "any" else ""
+    return [
+        "watch=1", "sendInitialEvents=true", "allowWatchBookmarks=true", f"resourceVersion={version}",
+        "resourceVersionMatch=NotOlderThan", "timeoutSeconds=300",
+    ]  # fmt: skip
 
 
 def _version_parts(spec: StepSpec, version: str | None) -> list[str]:
@@ -139,7 +149,7 @@ def _query(spec: StepSpec) -> tuple[str, ...]:
 
 
 def _headers(spec: StepSpec, flow: str) -> str:
-    accept = (_ACCEPT_WATCH if spec.verb == "watch" else _ACCEPT)[spec.accept]
+    accept = (_ACCEPT_WATCH if spec.verb in {"watch", "watchList"} else _ACCEPT)[spec.accept]
     encoding = "gzip" if spec.gzip else "identity"
     return f"User-Agent: scaletest/{flow}\r\nAccept: {accept}\r\nAccept-Encoding: {encoding}\r\n"
 

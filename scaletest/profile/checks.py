@@ -245,6 +245,12 @@ def _probe_subject_issue(profile: Profile, path: Path, subject: Subject, name: s
     return None
 
 
+def _variant_is_no_parameter(profile: Profile) -> Iterator[Issue]:
+    """A matrix has an axis of this name for the variants."""
+    if profile.variants and "variant" in profile.parameters:
+        yield Issue(("parameters", "variant"), "the profile has variants", "choose another name")
+
+
 def _conditions_can_come(profile: Profile) -> Iterator[Issue]:
     started: set[str] = set()
     for index, phase in enumerate(profile.phases):
@@ -306,6 +312,7 @@ _CHECKS: Final[tuple[Callable[[Profile], Iterator[Issue]], ...]] = (
     _only_clients_on_nodes_are_nodes,
     _subjects_exist,
     _conditions_can_come,
+    _variant_is_no_parameter,
     _delays_are_within,
     _waits_are_within,
     check_search,

@@ -7,7 +7,7 @@ parameters and schema together; then, once the values are sound, whether the par
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
@@ -15,16 +15,16 @@ from typing import Any
 from scaletest.core.errors import Problem, ProfileError, UsageError
 from scaletest.profile.builtin import find_profile
 from scaletest.profile.checks import check_profile
-from scaletest.profile.overrides import Overridden, Override, apply_overrides, size_overrides
+from scaletest.profile.overrides import Overridden, Override, apply_overrides, size_overrides, variant_overrides
 from scaletest.profile.parameters import Scalar, Substitution, check_names, substitute
 from scaletest.profile.places import Issue, Path, dotted, leaves, nearest, value_at
-from scaletest.profile.schema import Profile, SearchSpec
+from scaletest.profile.schema import BeyondSpec, Profile, SearchSpec
 from scaletest.profile.search import parse_load
 from scaletest.profile.search_checks import check_steps
 from scaletest.profile.validation import validate
 from scaletest.profile.yamlfile import Document, parse_text, read_text
 
-__all__ = ["LoadedProfile", "Origin", "load_profile", "resolve"]
+__all__ = ["LoadedProfile", "Origin", "load_profile", "resolve", "variant_names"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +69,16 @@ class LoadedProfile:
         """The directory to which file names in the profile are relative."""
         return self.path.absolute().parent
 
-    def at(self, parameter: str, value: Scalar) -> Profile:
-        """Return the profile with another value of a parameter. Raises ProfileError when such a profile cannot be."""
-        parameters = {**self.parameters, parameter: value}
-        profile, issues = _validated_at(self.unfilled, parameters)
+    def at(self, values: Mapping[str, Scalar]) -> Profile:
+        """Return the profile with other values of some parameters. Raises ProfileError when such a profile cannot be."""
+        profile, issues = _validated_at(self.unfilled, {**self.parameters, **values})
         if profile is None or issues:
+            given = ", ".join(f"{name} = {value}" for name, value in values.items())
             raise ProfileError(
                 [
                     Problem(
                         issue.what,
-                        file=f"{self.path} with {parameter} = {value}",
+                        file=f"{self.path} with {given}",
                         key=dotted(issue.path),
                         hint=issue.hint,
                     )
@@ -88,10 +88,12 @@ class LoadedProfile:
         return profile
 
 
-def load_profile(reference: str, overrides: Sequence[str] = (), *, size: str | None = None) -> LoadedProfile:
-    """Load a built-in profile by name or a YAML file by path, in one of its sizes, with ``KEY=VALUE`` overrides over that.
+def load_profile(
+    reference: str, overrides: Sequence[str] = (), *, size: str | None = None, variant: str | None = None
+) -> LoadedProfile:
+    """Load a built-in profile by name or a YAML file by path: in one of its sizes, over that in one of its variants, then with overrides.
 
-    Raises UsageError for an unknown name or size and ProfileError with all problems, by line, for everything else.
+    Raises UsageError for an unknown name, size or variant and ProfileError with all problems, by line, for everything else.
     """
     path = find_profile(reference)
     file = str(path)
@@ -101,21 +103,37 @@ def load_profile(reference: str, overrides: Sequence[str] = (), *, size: str | N
     if not isinstance(document.data, dict):
         what = f"is {'a list' if isinstance(document.data, list) else 'a single value'}, not a mapping (key: value)"
         raise ProfileError([Problem(what, file=file, line=document.line(()))])
+    named: list[Override] = []
     if size is not None:
-        _refuse_unknown_size(document.data.get("sizes"), size, reference)
-    sized = size_overrides(document.data, size) if size is not None else []
-    return _Loading(path, document, apply_overrides(document.data, overrides, sized)).load()
+        _refuse_unknown(document.data, "size", size, reference)
+        named += size_overrides(document.data, size)
+    if variant is not None:
+        _refuse_unknown(document.data, "variant", variant, reference)
+        named += variant_overrides(document.data, variant)
+    return _Loading(path, document, apply_overrides(document.data, overrides, named)).load()
 
 
-def _refuse_unknown_size(sizes: Any, size: str, reference: str) -> None:
-    if not sizes:
-        msg = f"profile {reference} has no sizes, so none called {size!r}"
-        raise UsageError(msg, hint="Change values by --set KEY=VALUE, or give it sizes: see the profile reference.")
-    if isinstance(sizes, dict) and size not in sizes:
-        known = [str(name) for name in sizes]
-        near = nearest(size, known)
-        msg = f"profile {reference} has no size {size!r}"
-        raise UsageError(msg, hint=f"{f'did you mean {near}? ' if near else ''}sizes: {', '.join(known)}")
+def variant_names(reference: str) -> list[str]:
+    """Return the names of a profile's variants; none where what it has is malformed, which ``load_profile`` will tell.
+
+    Raises UsageError for an unknown name and ProfileError for a file that cannot be read.
+    """
+    path = find_profile(reference)
+    data = parse_text(read_text(path), str(path)).data
+    variants = data.get("variants") if isinstance(data, dict) else None
+    return [str(name) for name in variants] if isinstance(variants, dict) else []
+
+
+def _refuse_unknown(data: dict[str, Any], noun: str, name: str, reference: str) -> None:
+    there = data.get(f"{noun}s")
+    if not there:
+        msg = f"profile {reference} has no {noun}s, so none called {name!r}"
+        raise UsageError(msg, hint=f"Change values by --set KEY=VALUE, or give it {noun}s: see the profile reference.")
+    if isinstance(there, dict) and name not in there:
+        known = [str(key) for key in there]
+        near = nearest(name, known)
+        msg = f"profile {reference} has no {noun} {name!r}"
+        raise UsageError(msg, hint=f"{f'did you mean {near}? ' if near else ''}{noun}s: {', '.join(known)}")
 
 
 def resolve(profile: Profile) -> dict[str, Any]:
@@ -162,7 +180,9 @@ class _Loading:
     def _searched_texts(self, profile: Profile) -> dict[Path, str]:
         if profile.search is None:
             return {}
-        places = [path for path, names in self.filled.used.items() if profile.search.parameter in names]
+        search = profile.search
+        changing = {search.parameter} | ({search.beyond.parameter} if search.beyond is not None else set())
+        places = [path for path, names in self.filled.used.items() if changing.intersection(names)]
         texts = {path: value_at(self.overridden.data, path) for path in places}
         # An objective written as a text is resolved to a mapping.
         return {
@@ -171,14 +191,23 @@ class _Loading:
         }
 
     def _search_issues(self, profile: Profile, search: SearchSpec) -> list[Issue]:
-        """Find why the lightest and the heaviest load cannot be loads of one run."""
-        heaviest = parse_load(search.to)
-        value = heaviest.value(heaviest.number)
-        far, issues = _validated_at(self.overridden.data, {**self.parameters, search.parameter: value})
-        if far is None:
-            said = "; ".join(f"{dotted(issue.path)}: {issue.what}" for issue in issues)
-            return [Issue(("search", "to"), f"no profile with {search.parameter} = {search.to}: {said}")]
-        return check_steps(profile, far)
+        """Find why the lightest and the heaviest load, and the heaviest beyond that, cannot be loads of one run."""
+        ends: list[tuple[Path, SearchSpec | BeyondSpec]] = [(("search", "to"), search)]
+        if search.beyond is not None:
+            ends.append((("search", "beyond", "to"), search.beyond))
+        near, parameters = profile, self.parameters
+        for path, spec in ends:
+            heaviest = parse_load(spec.to)
+            parameters = {**parameters, spec.parameter: heaviest.value(heaviest.number)}
+            far, issues = _validated_at(self.overridden.data, parameters)
+            if far is None:
+                said = "; ".join(f"{dotted(issue.path)}: {issue.what}" for issue in issues)
+                return [Issue(path, f"no profile with {spec.parameter} = {spec.to}: {said}")]
+            found = check_steps(near, far, spec.parameter, (*path[:-1], "parameter"))
+            if found:
+                return found
+            near = far
+        return []
 
     def _used_parameters(self) -> set[str]:
         # Those of the file as it stands: an override may replace the only text that uses one.

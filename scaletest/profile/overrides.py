@@ -1,4 +1,4 @@
-"""``--set KEY=VALUE``: a parameter, or any place in the profile. ``--size NAME``: several of them, named in the profile.
+"""``--set KEY=VALUE``: a parameter, or any place in the profile. ``--size NAME``, ``--variant NAME``: several of them, named in the profile.
 
     nodes=100                                     a parameter
     fleet.pools.gpu.nodes=100                     a list item by its name
@@ -16,7 +16,7 @@ import copy
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from scaletest.core.errors import Problem, ProfileError
 from scaletest.profile.parameters import kind_of
@@ -24,26 +24,31 @@ from scaletest.profile.places import Path, dotted, nearest, show
 from scaletest.profile.structure import Shape, shape_at
 from scaletest.profile.yamlfile import parse_text, resolve_scalar
 
-__all__ = ["Overridden", "Override", "apply_overrides", "parse_override", "size_overrides"]
+__all__ = ["Overridden", "Override", "apply_overrides", "parse_override", "size_overrides", "variant_overrides"]
+
+
+_CHOSEN: Final = {"sizes": "size", "variants": "variant"}
+"""Named sets of values, and the options that choose one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One ``--set``, or one value of a size: the key and value as written, and the value read as YAML."""
+    """One ``--set``, or one value of a size or variant: the key and value as written, and the value read as YAML."""
 
     key: str
     text: str
     value: Any
-    size: str | None = None
+    named: str | None = None
+    """The option that chose the set of values that this one is of: ``--size quick``."""
 
     def __str__(self) -> str:
-        option = "--set" if self.size is None else f"--size {self.size}:"
+        option = "--set" if self.named is None else f"{self.named}:"
         return f"{option} {self.key}={self.text}"
 
     @property
     def is_quoted(self) -> bool:
         """Whether the value was written in quotes or brackets, or in a file, so that its type is meant."""
-        return self.size is not None or _is_quoted(self.text)
+        return self.named is not None or _is_quoted(self.text)
 
 
 def _is_quoted(text: str) -> bool:
@@ -87,11 +92,22 @@ def parse_override(text: str) -> Override:
 
 def size_overrides(data: Any, size: str) -> list[Override]:
     """Return what a size of a profile's values stands for; none where the profile has no such size, or it is malformed."""
-    sizes = data.get("sizes") if isinstance(data, dict) else None
-    values = sizes.get(size) if isinstance(sizes, dict) else None
+    return _named(_inner(_inner(data, "sizes"), size), f"--size {size}")
+
+
+def variant_overrides(data: Any, variant: str) -> list[Override]:
+    """Return what a variant of a profile's values stands for; none as for sizes."""
+    return _named(_inner(_inner(_inner(data, "variants"), variant), "set"), f"--variant {variant}")
+
+
+def _inner(data: Any, key: str) -> Any:
+    return data.get(key) if isinstance(data, dict) else None
+
+
+def _named(values: Any, option: str) -> list[Override]:
     if not isinstance(values, dict):
         return []
-    return [Override(str(key), _written(value), value, size) for key, value in values.items()]
+    return [Override(str(key), _written(value), value, option) for key, value in values.items()]
 
 
 def _written(value: Any) -> str:
@@ -100,10 +116,10 @@ def _written(value: Any) -> str:
     return show(value)
 
 
-def apply_overrides(data: Any, overrides: Sequence[str], sized: Sequence[Override] = ()) -> Overridden:
-    """Apply the values of a size, then overrides in order, the last one winning, to a copy of a profile's values."""
+def apply_overrides(data: Any, overrides: Sequence[str], named: Sequence[Override] = ()) -> Overridden:
+    """Apply the values of a size and a variant, then overrides in order, the last one winning, to a copy of a profile's values."""
     result = Overridden(copy.deepcopy(data))
-    for override in sized:
+    for override in named:
         _try_apply(result, override)
     for text in overrides:
         try:
@@ -131,9 +147,10 @@ def _with_key(problem: Problem, text: str) -> Problem:
 def _apply(result: Overridden, override: Override) -> None:
     if not isinstance(result.data, dict):
         return
-    if override.key.partition(".")[0] == "sizes":
-        what = "a size cannot be changed by a value"
-        raise _Unusable(what, "choose one by --size NAME, and change single values by --set KEY=VALUE")
+    option = _CHOSEN.get(override.key.partition(".")[0])
+    if option is not None:
+        what = f"a {option} cannot be changed by a value"
+        raise _Unusable(what, f"choose one by --{option} NAME, and change single values by --set KEY=VALUE")
     given = result.data.get("parameters")
     parameters = given if isinstance(given, dict) else {}
     name = override.key.removeprefix("parameters.")

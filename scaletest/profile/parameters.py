@@ -17,9 +17,12 @@ from scaletest.profile.forms import RUN_TIME_WORDS
 from scaletest.profile.places import Issue, Path, nearest
 from scaletest.profile.structure import shape_at
 
-__all__ = ["Scalar", "Substitution", "check_names", "escape", "kind_of", "substitute"]
+__all__ = ["AS_WRITTEN", "Scalar", "Substitution", "check_names", "escape", "kind_of", "substitute"]
 
 Scalar = str | int | float | bool
+
+AS_WRITTEN: Final = frozenset({"parameters", "sizes", "variants"})
+"""Blocks of a profile whose texts stand as they are written: what they hold is put elsewhere, and parameters into that."""
 
 _TOKEN: Final = re.compile(r"\{\{|\}\}|\{([A-Za-z][A-Za-z0-9_-]*)\}|[{}]")
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,40}", re.ASCII)
@@ -70,12 +73,11 @@ def check_names(parameters: Mapping[str, Any]) -> list[Issue]:
 
 
 def substitute(data: Any, parameters: Mapping[str, Scalar]) -> Substitution:
-    """Put parameters into every text of a profile, its ``parameters`` and ``sizes`` aside."""
+    """Put parameters into every text of a profile, the blocks ``AS_WRITTEN`` aside."""
     result = Substitution()
     if isinstance(data, dict):
         result.data = {
-            key: value if key in {"parameters", "sizes"} else _walk(value, (key,), parameters, result)
-            for key, value in data.items()
+            key: value if key in AS_WRITTEN else _walk(value, (key,), parameters, result) for key, value in data.items()
         }
     else:
         result.data = data

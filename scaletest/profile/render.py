@@ -9,7 +9,7 @@ import yaml
 
 from scaletest.core.units import write_number
 from scaletest.profile.loading import Origin
-from scaletest.profile.parameters import escape
+from scaletest.profile.parameters import AS_WRITTEN, escape
 from scaletest.profile.places import Path, dotted, leaves
 from scaletest.profile.yamlfile import parse_text
 
@@ -78,9 +78,8 @@ def _escaped(value: Any, path: Path, searched: Mapping[Path, str]) -> Any:
     if path in searched:
         return searched[path]
     if isinstance(value, dict):
-        # The values of parameters and sizes are taken as they stand: so are their braces.
         return {
-            key: item if path[:1] in {("parameters",), ("sizes",)} else _escaped(item, (*path, key), searched)
+            key: item if path and path[0] in AS_WRITTEN else _escaped(item, (*path, key), searched)
             for key, item in value.items()
         }
     if isinstance(value, list):

@@ -38,7 +38,8 @@ from scaletest.profile.forms import (
 from scaletest.profile.gate import GateSpec
 from scaletest.profile.model import Model
 from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
-from scaletest.profile.search import SearchSpec, SearchStepSpec
+from scaletest.profile.search import BeyondSpec, SearchSpec, SearchStepSpec
+from scaletest.profile.variants import VariantSpec
 
 __all__ = [
     "COMPONENTS",
@@ -46,6 +47,7 @@ __all__ = [
     "AgentsSpec",
     "ArrivalsSpec",
     "BackoffSpec",
+    "BeyondSpec",
     "ComponentName",
     "ControlPlaneSpec",
     "FleetSpec",
@@ -67,6 +69,7 @@ __all__ = [
     "ServicesSpec",
     "StepSpec",
     "Taint",
+    "VariantSpec",
     "WatchersSpec",
 ]
 
@@ -177,7 +180,7 @@ class FleetSpec(Model):
 
 
 class StepSpec(Model):
-    """One request that an agent makes: exactly one of ``list``, ``get``, ``watch``, with a resource or a path.
+    """One request that an agent makes: exactly one of ``list``, ``get``, ``watch``, ``watchList``, with a resource or a path.
 
     ``{node}`` in a path, name, namespace or selector is the agent's node.
     """
@@ -185,6 +188,9 @@ class StepSpec(Model):
     list_: str | None = Field(None, alias="list", description="Resource (`pods`, `apps/v1/daemonsets`) or `/path`.")
     get: str | None = Field(None, description="Resource (with `name`) or `/path`.")
     watch: str | None = Field(None, description="Resource or `/path`; kept on a second connection.")
+    watch_list: str | None = Field(
+        None, description="Resource: a watch that sends the state first, until its initial events end."
+    )
     label: StepLabel | None = Field(None, description="Name of the step in reports; default: verb and resource.")
     namespace: KubeName | None = Field(None, description="Namespace; none: the whole cluster.")
     name: KubeName | None = Field(None, description="Object to GET.")
@@ -213,9 +219,9 @@ class StepSpec(Model):
 
     @model_validator(mode="after")
     def _one_verb(self) -> Self:
-        given = [verb for verb in ("list_", "get", "watch") if getattr(self, verb) is not None]
+        given = [verb for verb in ("list_", "get", "watch", "watch_list") if getattr(self, verb) is not None]
         if len(given) != 1:
-            msg = "a step has exactly one of list, get, watch"
+            msg = "a step has exactly one of list, get, watch, watchList"
             raise ValueError(msg)
         for wrong, message in self._misfits():
             if wrong:
@@ -234,7 +240,12 @@ class StepSpec(Model):
                 "a path has its own namespace and name",
             ),
             (self.limit is not None and self.list_ is None, "limit goes with list"),
-            (self.get is not None and selects, "a selector goes with list or watch"),
+            (self.get is not None and selects, "a selector goes with list, watch or watchList"),
+            (self.watch_list is not None and self.is_path, "watchList takes a resource, no path"),
+            (
+                self.watch_list is not None and self.consistency == "exact",
+                "a watchList is of a state not older than any (any) or than now (quorum)",
+            ),
             (self.watch is not None and self.every_s is not None, "a watch stays open: it has no every"),
             (self.every_s is None and self.jitter > 0, "jitter goes with every"),
             (self.watch is None and self.lasts_s != LEAST_WATCH_S, "lasts goes with watch"),
@@ -242,14 +253,18 @@ class StepSpec(Model):
         ]
 
     @property
-    def verb(self) -> Literal["list", "get", "watch"]:
-        """The verb of the step."""
-        return "list" if self.list_ is not None else "get" if self.get is not None else "watch"
+    def verb(self) -> Literal["list", "get", "watch", "watchList"]:
+        """The verb of the step, as the profile writes it."""
+        if self.list_ is not None:
+            return "list"
+        if self.get is not None:
+            return "get"
+        return "watch" if self.watch is not None else "watchList"
 
     @property
     def target(self) -> str:
         """Resource or path."""
-        return self.list_ or self.get or self.watch or ""
+        return self.list_ or self.get or self.watch or self.watch_list or ""
 
     @property
     def is_path(self) -> bool:
@@ -259,7 +274,9 @@ class StepSpec(Model):
     @property
     def title(self) -> str:
         """Name in journals and reports; letters, digits, - and _ only, so that objectives can name it."""
-        return self.label or re.sub(r"[^A-Za-z0-9_-]+", "-", f"{self.verb}-{self.target.strip('/').split('/')[-1]}")
+        return self.label or re.sub(
+            r"[^A-Za-z0-9_-]+", "-", f"{self.verb.lower()}-{self.target.strip('/').split('/')[-1]}"
+        )
 
 
 class BackoffSpec(Model):
@@ -543,6 +560,13 @@ class Profile(Model):
         description=(
             "Named sizes: for each, values by the keys that `--set` takes (`{quick: {nodes: 50}}`). `--size NAME` applies them, "
             "and `--set` goes over them."
+        ),
+    )
+    variants: dict[Name, VariantSpec] = Field(
+        default_factory=dict,
+        description=(
+            "Named variants, the first one is what the others are compared with. `run` runs all of them as a matrix, `--variant NAME,NAME` "
+            "some, `--variant NAME` one; `--set` goes over them, and they go over a size."
         ),
     )
     control_plane: ControlPlaneSpec = Field(

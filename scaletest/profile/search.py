@@ -1,6 +1,9 @@
 """The ``search`` block of a profile: which parameter is searched for its saturation point, and when a load holds.
 
 A load is written as its parameter is: ``500``, ``80/s``, ``10s``. What is searched is the number in it.
+
+Loads heavier than ``to`` can be *derived* (``beyond``): the heaviest that is made as it is, with a second parameter that makes it heavier by a known factor. 4,000 agents
+that ask every 2 s ask as often as 20,000 that ask every 10 s.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from scaletest.core.units import write_number
 from scaletest.profile.forms import Condition, DurationS, PositiveDurationS, Share
 from scaletest.profile.model import Model
 
-__all__ = ["Load", "SearchSpec", "SearchStepSpec", "parse_load"]
+__all__ = ["BeyondSpec", "Load", "SearchSpec", "SearchStepSpec", "parse_load"]
 
 _LOAD = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([A-Za-z/%]{0,8})", re.ASCII)
 
@@ -74,6 +77,23 @@ class SearchStepSpec(Model):
         return self
 
 
+class BeyondSpec(Model):
+    """How loads beyond `to` are made, for which this machine has no room: by the heaviest that it has room for, working harder.
+
+    A load of k times that one is made by it, with this parameter k times as heavy. What is found there is derived, and is called so.
+    """
+
+    parameter: str = Field(min_length=1, description="Numeric parameter, for example the period at which agents ask.")
+    to: str | int | float = Field(
+        description="Its heaviest value, written as the parameter is. Its own value is that of all loads up to the other `to`."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        parse_load(self.to)
+        return self
+
+
 class SearchSpec(Model):
     """A search for the saturation point: the largest load at which everything in ``holds`` holds.
 
@@ -85,6 +105,9 @@ class SearchSpec(Model):
     )
     to: str | int | float = Field(
         description="Heaviest load, written as the parameter is (`20000`, `500/s`, `1s`); smaller than it where less loads more."
+    )
+    beyond: BeyondSpec | None = Field(
+        None, description="Loads beyond `to`, and beyond the nodes that fit into memory; none: the search ends there."
     )
     resolution: Share = Field(0.05, description="Width of the interval at which the search ends, noise permitting.")
     factor: Annotated[float, Field(ge=1.1, le=10)] = Field(

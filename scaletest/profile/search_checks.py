@@ -8,7 +8,7 @@ from typing import Final
 from scaletest.core.units import write_duration
 from scaletest.profile.places import Issue, Path, nearest
 from scaletest.profile.schema import Profile
-from scaletest.profile.search import SearchSpec, parse_load
+from scaletest.profile.search import BeyondSpec, SearchSpec, parse_load
 from scaletest.profile.stepping import load_flows, refusals
 
 __all__ = ["SEARCH_PHASE", "check_search", "check_steps"]
@@ -30,33 +30,45 @@ def check_search(profile: Profile) -> Iterator[Issue]:
             yield Issue(
                 ("phases", index, "name"), f"the search itself is the phase {SEARCH_PHASE!r}", "choose another name"
             )
-    path: Path = ("search", "parameter")
-    if search.parameter not in profile.parameters:
-        near = nearest(search.parameter, profile.parameters)
+    yield from _ends(profile, search, ("search",))
+    if search.beyond is not None:
+        path: Path = ("search", "beyond")
+        if search.beyond.parameter == search.parameter:
+            yield Issue(
+                (*path, "parameter"), "this is the parameter that is searched", "name another, or a heavier search.to"
+            )
+        else:
+            yield from _ends(profile, search.beyond, path)
+
+
+def _ends(profile: Profile, spec: SearchSpec | BeyondSpec, path: Path) -> Iterator[Issue]:
+    name = spec.parameter
+    if name not in profile.parameters:
+        near = nearest(name, profile.parameters)
         known = f"there is {', '.join(profile.parameters)}" if profile.parameters else "the profile has none"
-        yield Issue(path, f"there is no parameter {search.parameter!r}", f"did you mean {near!r}?" if near else known)
+        hint = f"did you mean {near!r}?" if near else known
+        yield Issue((*path, "parameter"), f"there is no parameter {name!r}", hint)
         return
-    yield from _ends(profile, search)
-
-
-def _ends(profile: Profile, search: SearchSpec) -> Iterator[Issue]:
-    value = profile.parameters[search.parameter]
+    value = profile.parameters[name]
     try:
         lightest = parse_load(value)
     except ValueError as error:
-        yield Issue(("parameters", search.parameter), str(error))
+        yield Issue(("parameters", name), str(error))
         return
-    heaviest = parse_load(search.to)
+    heaviest = parse_load(spec.to)
     if heaviest.unit != lightest.unit or (lightest.whole and not heaviest.whole):
-        yield Issue(("search", "to"), f"{search.parameter} is {value}, and this is written otherwise: {search.to}")
+        yield Issue((*path, "to"), f"{name} is {value}, and this is written otherwise: {spec.to}")
     elif heaviest.number == lightest.number:
-        yield Issue(("search", "to"), f"{search.parameter} is {value} already: there is nothing to search")
+        yield Issue((*path, "to"), f"{name} is {value} already: there is nothing to search")
 
 
-def check_steps(near: Profile, far: Profile) -> list[Issue]:
-    """Find why one control plane cannot go from the lightest load to the heaviest."""
+def check_steps(near: Profile, far: Profile, parameter: str, place: Path) -> list[Issue]:
+    """Find why one control plane cannot go from one load to a heavier one, which another value of the parameter makes.
+
+    ``place`` is where the profile names the parameter.
+    """
     assert near.search is not None
-    issues = refusals(near, far, near.search.parameter)
+    issues = refusals(near, far, parameter, place)
     return issues or list(_short_steps(near, far, near.search))
 
 

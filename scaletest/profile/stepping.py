@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from scaletest.profile.levers import pool_sizes, running_flows
+from scaletest.profile.parameters import AS_WRITTEN
 from scaletest.profile.places import Issue, Path, leaves
 from scaletest.profile.schema import Phase, Profile
 
 __all__ = ["StepChange", "flows_at_the_end", "load_flows", "refusals", "step_change"]
 
-_READ_ONCE: Final = frozenset({"parameters", "sizes", "summary", "slo", "phases"})
+_READ_ONCE: Final = AS_WRITTEN | {"summary", "slo", "phases"}
 _TARGETS: Final = frozenset({
     ("agents", "count"), ("agents", "perNode"), ("agents", "rollout"), ("arrivals", "rate"),
     ("watchers", "count"), ("watchers", "perNode"), ("watchers", "rollout"),
@@ -51,8 +52,11 @@ def step_change(before: Profile, after: Profile) -> StepChange:
     return StepChange(tuple(sorted(flows - restart)), tuple(sorted(restart)), pools)
 
 
-def refusals(before: Profile, after: Profile, parameter: str) -> list[Issue]:
-    """Return why two loads cannot follow each other on one control plane; also when nothing that runs differs."""
+def refusals(before: Profile, after: Profile, parameter: str, place: Path) -> list[Issue]:
+    """Return why two loads cannot follow each other on one control plane; also when nothing that runs differs.
+
+    ``place`` is where the profile names the parameter.
+    """
     issues = [
         Issue(path, f"{{{parameter}}} is searched, and {why}", hint)
         for path in _differences(before, after)
@@ -72,12 +76,12 @@ def refusals(before: Profile, after: Profile, parameter: str) -> list[Issue]:
     ]
     if not issues and not (change.retarget or change.restart or change.pools):
         what = f"the load does not depend on {{{parameter}}}"
-        issues.append(Issue(("search", "parameter"), what, "use it in a flow or as the nodes of a pool"))
+        issues.append(Issue(place, what, "use it in a flow or as the nodes of a pool"))
     if change.pools and pool_sizes(before, len(before.phases) - 1) != {
         pool.name: pool.nodes for pool in before.fleet.pools
     }:
         what = f"{{{parameter}}} is the size of a pool that a phase resizes"
-        issues.append(Issue(("search", "parameter"), what, "leave grow and shrink out of the phases"))
+        issues.append(Issue(place, what, "leave grow and shrink out of the phases"))
     return issues
 
 

@@ -470,6 +470,7 @@ class SearchStepReport(Part):
     kind: Literal["search", "past", "back"]
     value: float
     load: str = Field(description="The value with its unit.")
+    derived: bool = Field(description="Made by fewer, who worked harder, and stands for so many.")
     factor: float | None = Field(description="Multiple of the load that held; null in the search itself.")
     why: str
     outcome: Literal["held", "failed", "not counted"]
@@ -515,6 +516,8 @@ class SaturationReport(Part):
     unit: str
     holds: list[str]
     flows: list[str] = Field(description="Flows that make the load.")
+    beyond: str | None = Field(description="Parameter that makes derived loads; null where no load is derived.")
+    made_as_it_is: Number = Field(description="The largest load that holds and is not derived.")
     reason: Literal["found", "never failed", "never held", "generator limit", "out of time", "cut short"]
     said: str
     capacity: Number = Field(description="The largest load that holds; where none failed, the largest that was tried.")

@@ -141,7 +141,7 @@ def _steps(document: Document) -> tuple[str, Iterable[str]]:
         return "Search", ()
     rows = [
         (
-            text(step.load),
+            text(f"{step.load}{' (derived)' if step.derived else ''}"),
             step.outcome,
             f"{format_bytes(step.bytes_per_s or 0)}/s"
             if found.goodput == "bytes"

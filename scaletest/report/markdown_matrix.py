@@ -6,7 +6,8 @@ from typing import Final
 
 from scaletest.report.markdown import COMMENT_LIMIT, MARKS
 from scaletest.report.markdown_text import cut, folded, table, text
-from scaletest.report.matrix_document import CellReport, MatrixDocument, RowReport
+from scaletest.report.matrix_document import CellReport, MatrixDocument, RankingReport, RowReport
+from scaletest.report.ranking import rank_factor
 
 __all__ = ["render_matrix_markdown"]
 
@@ -24,11 +25,28 @@ def render_matrix_markdown(document: MatrixDocument, *, limit: int = COMMENT_LIM
         text(f"{axes}; {verdict.finished} of {verdict.runs} runs finished"),
     ]
     sections = list(dict.fromkeys(row.section for row in document.rows))
-    parts = [head]
+    parts = [head, *([_ranking(document.ranking)] if document.ranking is not None else [])]
     for section in sections:
         lines = _table(document, [row for row in document.rows if row.section == section], section)
         parts.append(lines if section in _OPEN else folded(section, lines))
     return cut(parts, limit)
+
+
+def _ranking(ranking: RankingReport) -> list[str]:
+    rows = [
+        (
+            text(rank.label),
+            text(rank.said),
+            rank_factor(rank, ranking),
+            text(rank.gave_out or ""),
+            rank.past or "",
+            "<br>".join(text(line) for line in [rank.summary or "", *rank.notes] if line),
+        )
+        for rank in ranking.ranks
+    ]
+    return table(
+        (text(f"N* of {ranking.parameter} {ranking.unit}"), "", "×", "gave out", "past it", "what it is"), rows
+    )
 
 
 def _table(document: MatrixDocument, rows: list[RowReport], section: str) -> list[str]:

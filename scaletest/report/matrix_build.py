@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from scaletest.analysis.compare import Summary, differ, ratio_of, summarize
+from scaletest.analysis.saturation import Saturation, analyse
 from scaletest.analysis.verdict import worst
 from scaletest.core.errors import ExitCode, RunDirectoryError
 from scaletest.core.matrixdir import MatrixInfo, RunEntry, VariantEntry, read_matrix_info
@@ -21,6 +22,7 @@ from scaletest.core.units import format_bytes, format_count, format_duration, fo
 from scaletest.report import matrix_document as doc
 from scaletest.report.glyphs import NOTHING
 from scaletest.report.matrix_measures import Key, Measure, measures_of
+from scaletest.report.ranking import Searched, rank
 from scaletest.report.rundir import load_run
 
 __all__ = ["build_matrix", "merged"]
@@ -46,6 +48,7 @@ class _Run:
     entry: RunEntry
     report: doc.MatrixRunReport
     measures: dict[Key, Measure] = field(default_factory=dict)
+    found: Saturation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ def build_matrix(directory: Path) -> doc.MatrixDocument:
         matrix=_matrix(directory, info),
         verdict=_verdict(runs),
         variants=[_variant_report(variant) for variant in variants],
+        ranking=_ranking(info, variants),
         rows=_rows(variants),
     )
 
@@ -105,7 +109,16 @@ def _run(directory: Path, entry: RunEntry) -> _Run:
     if loaded.journal.growing:
         status = "running"
     report = _report(entry, status, verdict.outcome.value, verdict.exit_code, verdict.reasons)
-    return _Run(entry, report, {item.key: item for item in measures_of(loaded)})
+    found = analyse(loaded.state, loaded.info.profile)
+    return _Run(entry, report, {item.key: item for item in measures_of(loaded, found)}, found)
+
+
+def _ranking(info: MatrixInfo, variants: Sequence[_Variant]) -> doc.RankingReport | None:
+    searched = [
+        Searched(variant.entry, [run.found for run in variant.counted if run.found is not None])
+        for variant in variants
+    ]  # fmt: skip
+    return rank(info, searched)
 
 
 def _not_begun(entry: RunEntry) -> doc.MatrixRunReport:

@@ -19,6 +19,8 @@ __all__ = [
     "MatrixReport",
     "MatrixRunReport",
     "MatrixVerdict",
+    "RankReport",
+    "RankingReport",
     "RowReport",
     "Unit",
     "VariantReport",
@@ -105,6 +107,38 @@ class RowReport(Part):
     ratio: Number = Field(description="Largest median by smallest; null when one is 0, infinite or no number.")
 
 
+class RankReport(Part):
+    """What a variant's searches found, over the runs that count."""
+
+    variant: str
+    label: str = Field(description="Its values, for people.")
+    summary: str | None = Field(description="What it changes, as the profile says it.")
+    runs: int
+    capacity: Number = Field(description="N*, the largest load that holds: the median of the runs.")
+    low: Number = Field(description="The smallest of them.")
+    fails_at: Number = Field(
+        description="The smallest load that fails, of all runs the largest; null where one failed nowhere."
+    )
+    derived: bool = Field(description="N* stands for more than was made: fewer agents worked harder.")
+    made_as_it_is: Number = Field(description="The largest load that holds and is not derived: the median of the runs.")
+    factor: Number = Field(description="N* by that of the first variant; null where either was not found.")
+    measured_factor: Number = Field(description="The same of what is not derived: a lower bound where `derived`.")
+    gave_out: str | None = Field(description="The resource at its limit where it failed.")
+    past: str | None = Field(description="Class past the saturation point.")
+    said: str = Field(description="N* for people, of what is not derived.")
+    notes: list[str] = Field(description="What is derived, and why a search has no interval.")
+
+
+class RankingReport(Part):
+    """Variants by what their searches found, the largest N* first."""
+
+    parameter: str
+    unit: str
+    holds: list[str] = Field(description="A load holds when all of these do.")
+    reference: str = Field(description="Label of the variant that factors are against: the first of the matrix.")
+    ranks: list[RankReport]
+
+
 class MatrixDocument(Part):
     """A report on a matrix."""
 
@@ -112,4 +146,5 @@ class MatrixDocument(Part):
     matrix: MatrixReport
     verdict: MatrixVerdict
     variants: list[VariantReport]
+    ranking: RankingReport | None = Field(description="Null where no run has a search.")
     rows: list[RowReport]

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from scaletest.analysis import saturation
 from scaletest.analysis.components import ComponentSeries
 from scaletest.analysis.evaluate import lockouts_of, measure
 from scaletest.analysis.incident import analyse
 from scaletest.analysis.limiting import API_SERVER
 from scaletest.analysis.lockouts import longest_s
+from scaletest.analysis.saturation import Saturation
 from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import Verdict
 from scaletest.core.histogram import Histogram
@@ -60,11 +60,11 @@ class Measure:
         return self.section, self.name
 
 
-def measures_of(run: LoadedRun) -> list[Measure]:
-    """Return the measures of a run in the order of the table."""
+def measures_of(run: LoadedRun, found: Saturation | None) -> list[Measure]:
+    """Return the measures of a run, and what its search found, in the order of the table."""
     state = run.state
     return [
-        *_run(run), *_objectives(run.verdict), *_saturation(run), *_incident(run), *_actions(state), *_flows(state), *_probes(state), *_system(state),
+        *_run(run), *_objectives(run.verdict), *_saturation(found), *_incident(run), *_actions(state), *_flows(state), *_probes(state), *_system(state),
     ]  # fmt: skip
 
 
@@ -90,9 +90,8 @@ def _objectives(verdict: Verdict) -> Iterator[Measure]:
         yield Measure("Objectives", name, unit, result.measured.value, result.holds, label=result.text)
 
 
-def _saturation(run: LoadedRun) -> Iterator[Measure]:
+def _saturation(found: Saturation | None) -> Iterator[Measure]:
     """Yield what a search found, what gave out, and what lies past it."""
-    found = saturation.analyse(run.state, run.info.profile)
     if found is None:
         return
     name = found.log.parameter

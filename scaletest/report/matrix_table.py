@@ -1,5 +1,7 @@
 """The table of a matrix in the terminal: measures are rows, variants are columns.
 
+Of searches, the ranking comes first. What they measured beside it they measured under different loads, so it follows only where all variants fit beside each other.
+
 Variants that do not fit beside each other go into further blocks below, each with all rows. Colours and characters follow the
 terminal as in the report of a run.
 """
@@ -17,6 +19,7 @@ from rich.text import Text
 
 from scaletest.report import glyphs
 from scaletest.report.matrix_document import CellReport, MatrixDocument, RowReport, VariantReport
+from scaletest.report.ranking_drawn import draw_ranking
 from scaletest.report.terminal import ColorSystem, print_drawn, render_drawn
 
 __all__ = ["print_matrix", "render_matrix"]
@@ -28,6 +31,9 @@ _STYLES: Final = {"pass": "green", "fail": "red"}
 _LEGEND: Final = (
     f"×N: the largest of all finished variants by the smallest; {glyphs.UNEQUAL}: unequal; blank: within a tenth of each other, "
     "or within the range of the repeats. No statistics: a single run of each proves little."
+)
+_ELSEWHERE: Final = (
+    "Side by side: --format json, or a wider terminal. All of a variant: scaletest report DIRECTORY/VARIANT."
 )
 
 Drawn = Table | Text | Padding
@@ -47,12 +53,17 @@ def print_matrix(document: MatrixDocument, stream: TextIO) -> None:
 
 def _parts(document: MatrixDocument, width: int) -> Iterator[list[Drawn]]:
     yield list(_head(document))
-    for block in _blocks(document, width):
-        yield [_table(document, block, width)]
-    notes = list(_notes(document))
+    if document.ranking is not None:
+        yield list(draw_ranking(document.ranking))
+    blocks = list(_blocks(document, width))
+    side_by_side = document.ranking is None or len(blocks) == 1
+    if side_by_side:
+        for block in blocks:
+            yield [_table(document, block, width)]
+    notes = [*_notes(document), *(() if side_by_side else _failed(document))]
     if notes:
         yield notes
-    yield [_line(_LEGEND, "dim")]
+    yield [_line(_LEGEND if side_by_side else _ELSEWHERE, "dim")]
 
 
 def _head(document: MatrixDocument) -> Iterator[Drawn]:
@@ -196,6 +207,20 @@ def _notes(document: MatrixDocument) -> Iterator[Drawn]:
         yield _line(f"{directory}: {reason.splitlines()[0]}{left_out}", "yellow")
     if waiting:
         yield _line(f"not run yet: {', '.join(waiting)}", "yellow")
+
+
+def _failed(document: MatrixDocument) -> Iterator[Drawn]:
+    """Say which objectives do not hold, where no table does."""
+    told = [
+        f"{run.directory}: {run.reasons[0].splitlines()[0]}"
+        for variant in document.variants
+        for run in variant.runs
+        if run.outcome == "fail" and run.reasons
+    ]
+    if told:
+        yield Text("Objectives that do not hold", "bold")
+    for text in told:
+        yield _line(text, "red")
 
 
 def _line(text: str, style: str = "") -> Padding:

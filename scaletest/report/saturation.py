@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from scaletest.analysis.limiting import Finding, Resource
 from scaletest.analysis.saturation import Attribution, Point, Saturation
-from scaletest.analysis.search import Conclusion, Reason
+from scaletest.analysis.search import Conclusion, Outcome, Reason
 from scaletest.analysis.searchlog import SearchLog
 from scaletest.core.units import format_bytes, format_count, format_duration, format_share
 from scaletest.report import document as doc
 from scaletest.report.limits import figures_text, limit_report, limit_text
 
-__all__ = ["tell_saturation"]
+__all__ = ["load_text", "made_as_it_is", "tell_saturation"]
 
 
 def tell_saturation(found: Saturation | None) -> doc.SaturationReport | None:
@@ -26,6 +26,8 @@ def tell_saturation(found: Saturation | None) -> doc.SaturationReport | None:
         unit=log.unit,
         holds=list(log.holds),
         flows=list(log.flows),
+        beyond=log.beyond,
+        made_as_it_is=made_as_it_is(log, conclusion),
         reason=conclusion.reason.value,
         said=" ".join(_said(log, conclusion)),
         capacity=conclusion.holds,
@@ -46,7 +48,16 @@ def tell_saturation(found: Saturation | None) -> doc.SaturationReport | None:
     )
 
 
-def _load(log: SearchLog, value: float) -> str:
+def made_as_it_is(log: SearchLog, found: Conclusion) -> float | None:
+    """Return the largest load that holds and is not derived; None when there is none."""
+    if found.holds is None or not log.is_derived(found.holds):
+        return found.holds
+    held = [trial.value for trial in log.trials if trial.outcome is Outcome.HELD and not log.is_derived(trial.value)]
+    return max(held, key=log.space.key, default=None)
+
+
+def load_text(log: SearchLog, value: float) -> str:
+    """Write a load with its unit."""
     number = format_count(value) if log.space.whole else f"{value:.4g}"
     return f"{number}{log.unit}"
 
@@ -54,7 +65,7 @@ def _load(log: SearchLog, value: float) -> str:
 def _said(log: SearchLog, found: Conclusion) -> Iterator[str]:
     name = log.parameter
     if found.holds is not None and found.fails is not None:
-        holds, fails = _load(log, found.holds), _load(log, found.fails)
+        holds, fails = load_text(log, found.holds), load_text(log, found.fails)
         yield f"{name} = {holds} holds, {fails} fails: an interval of {format_share(found.width)}."
         if not found.confirmed:
             yield f"Not confirmed: tried {_times(found.holds_trials)} and {_times(found.fails_trials)}."
@@ -62,22 +73,33 @@ def _said(log: SearchLog, found: Conclusion) -> Iterator[str]:
             steps = "1 step contradicts" if found.contradictions == 1 else f"{found.contradictions} steps contradict"
             yield f"{steps} another: the interval has room for that."
     elif found.holds is not None:
-        yield f"Not saturated up to {name} = {_load(log, found.holds)}."
+        yield f"Not saturated up to {name} = {load_text(log, found.holds)}."
     elif found.fails is not None:
-        yield f"Nothing held: {name} = {_load(log, found.fails)} already failed."
+        yield f"Nothing held: {name} = {load_text(log, found.fails)} already failed."
     else:
         yield f"Nothing was found out about {name}."
+    yield from _derived(log, found)
     yield from _why(log, found)
+
+
+def _derived(log: SearchLog, found: Conclusion) -> Iterator[str]:
+    landing = log.space.landing
+    if landing is None or found.holds is None or not log.is_derived(found.holds):
+        return
+    made = made_as_it_is(log, found)
+    measured = f"measured: {load_text(log, made)} or more; " if made is not None else ""
+    yield f"That is derived ({measured}beyond {load_text(log, landing)}, the load is made by that many, with {log.beyond} to match)."
 
 
 def _why(log: SearchLog, found: Conclusion) -> Iterator[str]:
     match found.reason:
         case Reason.NEVER_FAILED:
-            yield "That is where the search ends: give it a heavier search.to."
+            end = "search.to" if log.beyond is None else "search.beyond.to"
+            yield f"That is where the search ends: give it a heavier {end}."
         case Reason.NEVER_HELD:
             yield "That is where the search begins: start it with a lighter load, or ask for less in search.holds."
         case Reason.GENERATOR_LIMIT:
-            loads = ", ".join(_load(log, value) for value in found.unusable)
+            loads = ", ".join(load_text(log, value) for value in found.unusable)
             yield f"The load generator could not make {loads}: this says nothing of the control plane beyond it."
         case Reason.OUT_OF_TIME:
             yield "The time for the search was over (search.atMost)."
@@ -95,7 +117,8 @@ def _step(found: Saturation, point: Point) -> doc.SearchStepReport:
         step=step.number,
         kind=step.kind.value,
         value=step.value,
-        load=f"{_load(found.log, step.value)}",
+        load=load_text(found.log, step.value),
+        derived=found.log.is_derived(step.value),
         factor=step.factor,
         why=step.why,
         outcome=str(step.outcome),
@@ -122,7 +145,7 @@ def _step(found: Saturation, point: Point) -> doc.SearchStepReport:
 
 
 def _limit(found: Saturation, at: Attribution) -> str:
-    load = _load(found.log, at.value)
+    load = load_text(found.log, at.value)
     if at.limit is None:
         near = "; ".join(figures_text(item) for item in _one_of_each(at.evidence)) or "nothing was measured"
         return f"No resource at its limit at {load}: {near}."
@@ -144,7 +167,7 @@ def _one_of_each(evidence: tuple[Finding, ...]) -> list[Finding]:
 def _back(found: Saturation) -> str | None:
     if found.back is None:
         return None
-    load = _load(found.log, found.back.value)
+    load = load_text(found.log, found.back.value)
     if found.back.recovered_after_s is None:
         return f"Back at {load}: not everything held again within {format_duration(found.back.waited_s)}."
     return f"Back at {load}: everything held again from {format_duration(found.back.recovered_after_s)} on."
@@ -154,7 +177,7 @@ def _laws(found: Saturation) -> Iterator[doc.LawReport]:
     law = found.law
     if law is not None and math.isfinite(law.limit):
         errors = [abs(item.relative) for item in law.residuals]
-        at = "" if found.law_capacity_from is None else f" at {_load(found.log, found.law_capacity_from)}"
+        at = "" if found.law_capacity_from is None else f" at {load_text(found.log, found.law_capacity_from)}"
         parts = [format_bytes(law.fixed_bytes)] if law.fixed_bytes else []
         parts += [f"{format_bytes(law.bytes_per_agent)} × N"] if law.bytes_per_agent else []
         answer = " + ".join(parts)
@@ -176,7 +199,7 @@ def _laws(found: Saturation) -> Iterator[doc.LawReport]:
     usl = found.usl
     if usl is not None:
         peak = (
-            f"peak {found.goodput.written(usl.peak)} at {_load(found.log, round(usl.peak_load))}"
+            f"peak {found.goodput.written(usl.peak)} at {load_text(found.log, round(usl.peak_load))}"
             if math.isfinite(usl.peak_load)
             else "no peak"
         )

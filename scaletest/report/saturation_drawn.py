@@ -11,12 +11,12 @@ from scaletest.core.units import format_bytes, format_count, format_share
 from scaletest.report import drawing, glyphs
 from scaletest.report.document import Document, LawReport, SaturationReport, SearchStepReport
 
-__all__ = ["draw_saturation"]
+__all__ = ["PAST_STYLES", "draw_saturation"]
 
 _WIDE: Final = 100
 _BAR: Final = 12
 _MARKS: Final = {"held": (glyphs.GOOD, "green"), "failed": (glyphs.BAD, "red"), "not counted": ("?", "yellow")}
-_PAST_STYLES: Final = {"graceful": "green", "degraded": "yellow", "collapsed": "red", "metastable": "bold red"}
+PAST_STYLES: Final = {"graceful": "green", "degraded": "yellow", "collapsed": "red", "metastable": "bold red"}
 
 
 def draw_saturation(document: Document, width: int) -> Iterator[drawing.Drawn]:
@@ -30,7 +30,7 @@ def draw_saturation(document: Document, width: int) -> Iterator[drawing.Drawn]:
         yield drawing.line(found.limit_said)
     yield from _curve(found, width)
     if found.past is not None:
-        yield drawing.line(Text.assemble("Past it: ", (found.past, _PAST_STYLES[found.past]), f". {_sentences(found)}"))
+        yield drawing.line(Text.assemble("Past it: ", (found.past, PAST_STYLES[found.past]), f". {_sentences(found)}"))
     if found.back_said is not None:
         yield drawing.line(found.back_said, "" if found.recovered_after_s is not None else "red")
     for law in found.laws:
@@ -70,7 +70,8 @@ def _curve(found: SaturationReport, width: int) -> Iterator[drawing.Drawn]:
             if item.operator_p99_s is None and item.operator_success_rate is not None
             else glyphs.duration_text(item.operator_p99_s)
         )
-        load = f"{item.load}{f' ({item.factor:g} ×)' if item.factor is not None else ''}"
+        factor = f" ({item.factor:g} ×)" if item.factor is not None else ""
+        load = f"{item.load}{' derived' if item.derived else ''}{factor}"
         cells: list[str | Text] = [
             load, Text(mark, style), said, glyphs.bar(good / top if top > 0 else 0.0, width=_BAR),
             glyphs.duration_text(item.latency_p99_s), operator, glyphs.bytes_text(item.api_server_memory_bytes),

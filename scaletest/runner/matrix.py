@@ -1,4 +1,4 @@
-"""A profile in several variants: the cross product of the values that ``--matrix KEY=V1,V2`` gives.
+"""A profile in several variants: the cross product of the values that ``--matrix KEY=V1,V2`` gives, and of the variants that it names itself.
 
 Every value is one that ``--set KEY=VALUE`` takes. A comma separates values unless it stands within quotes, brackets or
 braces that begin the value: ``'steps="a,b",c'`` has two values.
@@ -13,13 +13,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from scaletest.controlplane.host import Host
 from scaletest.controlplane.plan import Limits
 from scaletest.core.errors import Problem, ProfileError, UsageError
-from scaletest.core.matrixdir import Axis, VariantEntry
+from scaletest.core.matrixdir import VARIANT_AXIS, Axis, VariantEntry
 from scaletest.core.units import write_bytes, write_number
 from scaletest.profile.loading import LoadedProfile, load_profile
 from scaletest.profile.places import dotted, leaves
@@ -36,6 +36,25 @@ _LONGEST_NAME: Final = 60
 
 _CLOSING: Final = {"[": "]", "{": "}"}
 _EXAMPLE: Final = "For example: --matrix lever=none,block-agents"
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """One value of each axis."""
+
+    values: Mapping[str, str]
+    variant: str | None
+    """The profile's own variant among them, which ``--set`` does not take."""
+    flags: Sequence[str] = field(default=())
+    """Overrides beside them."""
+
+    @property
+    def sets(self) -> dict[str, str]:
+        """Values by the keys that ``--set`` takes."""
+        return {key: value for key, value in self.values.items() if self.variant is None or key != VARIANT_AXIS}
+
+    def __str__(self) -> str:
+        return " ".join(f"{key}={value}" for key, value in self.values.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,35 +163,44 @@ def make_matrix(
     axes: Sequence[Axis],
     *,
     size: str | None = None,
+    named: Sequence[str] = (),
     repeat: int,
     host: Host,
     limits: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Matrix:
     """Load every variant under the same limits: those given (of a matrix that is resumed), or those of the host.
 
+    ``named`` are variants of the profile itself; they become the first axis, if there are any.
+
     Raises UsageError for too many runs and for variants that are the same profile, ProfileError with the problems of
     all variants, ResourceShortage when the host has no room for an API server.
     """
+    if named:
+        axes = [Axis(key=VARIANT_AXIS, values=list(named)), *axes]
     _refuse_too_many(axes, repeat)
-    choices = [
+    combined = [
         dict(zip((axis.key for axis in axes), values, strict=True))
         for values in itertools.product(*(axis.values for axis in axes))
     ]
-    plain = _load_all(reference, overrides, choices, [[] for _ in choices], size)
+    choices = [_Choice(values, values[VARIANT_AXIS] if named else None) for values in combined]
+    plain = _load_all(reference, overrides, choices, size)
     _refuse_same(choices, plain)
     if limits is None:
         limits = common_limits([loaded.profile for loaded in plain], host)
-    flags = [limit_overrides(loaded.profile, limits) for loaded in plain]
-    limited = _load_all(reference, overrides, choices, flags, size)
-    names = _unique([_name(axes, values) for values in choices])
+    with_limits = [
+        replace(choice, flags=limit_overrides(loaded.profile, limits))
+        for choice, loaded in zip(choices, plain, strict=True)
+    ]
+    limited = _load_all(reference, overrides, with_limits, size)
+    names = _unique([_name(axes, choice.values) for choice in choices])
     variants = [
-        Variant(name, values, loaded, make_plan(loaded.profile, host))
-        for name, values, loaded in zip(names, choices, limited, strict=True)
+        Variant(name, choice.values, loaded, make_plan(loaded.profile, host))
+        for name, choice, loaded in zip(names, choices, limited, strict=True)
     ]
     first = plain[0].resolved
     entries = [
-        VariantEntry(name=name, values=values, changes=_changes(first, loaded.resolved))
-        for name, values, loaded in zip(names, choices, plain, strict=True)
+        VariantEntry(name=name, values=dict(choice.values), changes=_changes(first, loaded.resolved))
+        for name, choice, loaded in zip(names, choices, plain, strict=True)
     ]
     warnings = dict.fromkeys(warning for loaded in plain for warning in loaded.warnings)
     return Matrix(axes, variants, limits, first, entries, list(warnings))
@@ -205,17 +233,16 @@ def _refuse_too_many(axes: Sequence[Axis], repeat: int) -> None:
 def _load_all(
     reference: str,
     overrides: Sequence[str],
-    choices: Sequence[Mapping[str, str]],
-    more: Sequence[Sequence[str]],
+    choices: Sequence[_Choice],
     size: str | None,
 ) -> list[LoadedProfile]:
     loaded: list[LoadedProfile] = []
     problems: dict[Problem, list[str]] = {}
-    for values, flags in zip(choices, more, strict=True):
-        chosen = {f"--set {key}={value}": (key, value) for key, value in values.items()}
+    for choice in choices:
+        chosen = {f"--set {key}={value}": (key, value) for key, value in choice.sets.items()}
         try:
-            sets = [*overrides, *(f"{key}={value}" for key, value in values.items()), *flags]
-            loaded.append(load_profile(reference, sets, size=size))
+            sets = [*overrides, *(f"{key}={value}" for key, value in choice.sets.items()), *choice.flags]
+            loaded.append(load_profile(reference, sets, size=size, variant=choice.variant))
         except ProfileError as error:
             for problem in error.problems:
                 key, value = chosen.get(problem.file or "", ("", ""))
@@ -233,18 +260,14 @@ def _load_all(
     return loaded
 
 
-def _refuse_same(choices: Sequence[Mapping[str, str]], loaded: Sequence[LoadedProfile]) -> None:
+def _refuse_same(choices: Sequence[_Choice], loaded: Sequence[LoadedProfile]) -> None:
     seen: list[dict[str, Any]] = []
     for index, item in enumerate(loaded):
         if item.resolved in seen:
-            first = _words(choices[seen.index(item.resolved)])
-            msg = f"--matrix: {first} and {_words(choices[index])} make the same profile"
+            first = choices[seen.index(item.resolved)]
+            msg = f"{first} and {choices[index]} make the same profile"
             raise UsageError(msg, hint="Leave one of them out; to run every variant several times: --repeat 3")
         seen.append(item.resolved)
-
-
-def _words(values: Mapping[str, str]) -> str:
-    return " ".join(f"{key}={value}" for key, value in values.items())
 
 
 def common_limits(profiles: Sequence[Profile], host: Host) -> dict[str, dict[str, Any]]:

@@ -18,6 +18,7 @@ from typing import Any
 from scaletest.core.errors import EnvironmentProblem, ExitCode, RunDirectoryError, ScaletestError, UsageError
 from scaletest.core.matrixdir import (
     MATRIX_INFO_NAME,
+    VARIANT_AXIS,
     Axis,
     MatrixInfo,
     RunEntry,
@@ -114,7 +115,8 @@ def _axes_differ(stored: Sequence[Axis], wanted: Sequence[Axis]) -> str | None:
         if before.get(key) != after.get(key):
             was = f"was {before[key]}" if key in before else "was not there"
             now = f"is {after[key]}" if key in after else "is not there"
-            return f"--matrix {key} {was} and {now}"
+            option = f"--{VARIANT_AXIS}" if key == VARIANT_AXIS else f"--matrix {key}"
+            return f"{option} {was} and {now}"
     return None if list(before) == list(after) else f"--matrix {', '.join(before)}: in another order"
 
 

@@ -97,11 +97,11 @@ class Searcher:
         self, loaded: LoadedProfile, plan: SearchPlan, loads: Loads, journal: JournalFile, pace: Pace | None = None
     ) -> None:
         self._loaded = loaded
+        self._plan = plan
         self._spec = plan.spec
         self._loads = loads
         self._journal = journal
         self._pace = pace or Pace()
-        self._load = plan.load
         self._space = plan.space
         self._most_nodes = plan.most_nodes
         self._flows = load_flows(loaded.profile, self._profile_at(self._space.end))
@@ -117,9 +117,10 @@ class Searcher:
         """Search; then go past what was found, and back."""
         self._journal.append(
             "search.start",
-            parameter=self._spec.parameter, unit=self._load.unit, start=self._space.start, end=self._space.end,
+            parameter=self._spec.parameter, unit=self._plan.load.unit, start=self._space.start, end=self._space.end,
             resolution=self._space.resolution, whole=self._space.whole, factor=self._space.factor,
-            holds=list(self._spec.holds), flows=self._flows, back=self._spec.back,
+            holds=list(self._spec.holds), flows=self._flows, back=self._spec.back, made_end=self._plan.made_end,
+            beyond=self._spec.beyond.parameter if self._spec.beyond is not None else None,
         )  # fmt: skip
         trials, reason = await self._search()
         self._journal.append("search.end", reason=reason.value)
@@ -176,7 +177,7 @@ class Searcher:
         return max(1.0, float(round(heavier))) if self._space.whole else heavier
 
     def _profile_at(self, value: float) -> Profile:
-        return self._loaded.at(self._spec.parameter, self._load.value(value))
+        return self._loaded.at(self._plan.values(value))
 
     # One step.
 
@@ -193,7 +194,7 @@ class Searcher:
         self._loaded_well = judged.outcome is Outcome.HELD
         self._journal.append(
             "search.step.end",
-            step=number, load=self._load.at(value), outcome=judged.outcome.value, reason=judged.reason, holds=judged.holds, health=judged.health,
+            step=number, load=self._plan.said(value), outcome=judged.outcome.value, reason=judged.reason, holds=judged.holds, health=judged.health,
             steady=[round(edge_s, 3) for edge_s in settling.span], dropped_s=round(settling.dropped_s, 3),
             settled=settling.settled, trends={name: trend.value for name, trend in settling.trends.items()},
         )  # fmt: skip
@@ -203,7 +204,7 @@ class Searcher:
         self._number += 1
         self._journal.append(
             "search.step.start",
-            step=self._number, stage=kind.value, value=value, load=self._load.at(value), factor=factor, why=why,
+            step=self._number, stage=kind.value, value=value, load=self._plan.said(value), factor=factor, why=why,
             nodes=profile.fleet.node_count,
         )  # fmt: skip
         return self._number
@@ -383,7 +384,7 @@ class Searcher:
         outcome = Outcome.FAILED if recovered_s is None else Outcome.HELD
         self._journal.append(
             "search.step.end",
-            step=number, load=self._load.at(value), outcome=outcome.value, reason="does not hold again" if recovered_s is None else "",
+            step=number, load=self._plan.said(value), outcome=outcome.value, reason="does not hold again" if recovered_s is None else "",
             holds=self._holds(profile, window), health=[], steady=[round(edge_s, 3) for edge_s in window],
             recovered_after_s=recovered_s, waited_s=round(self._now_s() - began_s, 3),
         )  # fmt: skip

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from scaletest.analysis.search import Space, expected_trials
 from scaletest.observe import pprof
 from scaletest.profile.loading import LoadedProfile
+from scaletest.profile.parameters import Scalar
 from scaletest.profile.schema import SearchSpec
 from scaletest.profile.search import Load, parse_load
 
@@ -29,9 +30,37 @@ class SearchPlan:
     """The lightest load."""
     space: Space
     asked_end: float
-    """The heaviest load that the profile names; the space ends before it where the nodes of that do not fit."""
+    """``search.to``."""
+    made_end: float
+    """The heaviest load that is made as it is: ``search.to``, or what is before it where the nodes of that do not fit."""
     most_nodes: int | None
     """Nodes that fit; None when that is not known."""
+    beyond: Load | None = None
+    """What the parameter of ``search.beyond`` is up to there; None where no load is derived."""
+
+    def values(self, load: float) -> dict[str, Scalar]:
+        """Return the parameters that make a load."""
+        share = self._share(load)
+        if self.beyond is None or self.spec.beyond is None or share <= 1:
+            return {self.spec.parameter: self.load.value(load)}
+        own, heavier = self.beyond, parse_load(self.spec.beyond.to)
+        number = own.number * share if heavier.number > own.number else own.number / share
+        # Four digits: 1.667s, and not 1.6666666666666667s.
+        return {
+            self.spec.parameter: self.load.value(self.made_end),
+            self.spec.beyond.parameter: own.value(float(f"{number:.4g}")),
+        }
+
+    def said(self, load: float) -> str:
+        """Write a load for people: ``500``; or, where it is derived, what it stands for and how it is made."""
+        values = self.values(load)
+        if len(values) == 1:
+            return self.load.at(load)
+        made = ", ".join(f"{name} {value}" for name, value in values.items())
+        return f"{self.load.at(load)} (derived: {made})"
+
+    def _share(self, load: float) -> float:
+        return load / self.made_end if self.space.end >= self.space.start else self.made_end / load
 
     @property
     def trials(self) -> int:
@@ -64,7 +93,7 @@ def cpu_profile_s(spec: SearchSpec) -> int:
 def plan_search(loaded: LoadedProfile, most_nodes: int | None = None) -> SearchPlan | None:
     """Return the plan of a profile's search; None when it has none.
 
-    Where the nodes of the heaviest load do not fit, the search ends at the heaviest that does.
+    Where the nodes of the heaviest load do not fit, the search ends at the heaviest that does, or loads are derived from there on.
     """
     spec = loaded.profile.search
     if spec is None:
@@ -73,12 +102,19 @@ def plan_search(loaded: LoadedProfile, most_nodes: int | None = None) -> SearchP
     space = Space(lightest.number, heaviest.number, spec.resolution, whole=lightest.whole, factor=spec.factor)
     if most_nodes is not None:
         space = replace(space, end=_fitting_end(loaded, spec.parameter, lightest, space, most_nodes))
-    return SearchPlan(spec, lightest, space, heaviest.number, most_nodes)
+    made_end, beyond = space.end, None
+    if spec.beyond is not None:
+        beyond = parse_load(loaded.parameters[spec.beyond.parameter])
+        share = parse_load(spec.beyond.to).number / beyond.number
+        share = max(share, 1 / share)
+        end = made_end * share if made_end >= space.start else made_end / share
+        space = replace(space, end=float(round(end)) if space.whole else end, landing=made_end)
+    return SearchPlan(spec, lightest, space, heaviest.number, made_end, most_nodes, beyond)
 
 
 def _fitting_end(loaded: LoadedProfile, parameter: str, load: Load, space: Space, most_nodes: int) -> float:
     def nodes(value: float) -> int:
-        return loaded.at(parameter, load.value(value)).fleet.node_count
+        return loaded.at({parameter: load.value(value)}).fleet.node_count
 
     if nodes(space.end) <= most_nodes or nodes(space.start) > most_nodes:
         return space.end

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -164,6 +165,18 @@ def test_a_contradiction_at_the_knee_widens_the_interval() -> None:
 
     assert (200, 400) == (found.holds, found.fails)
     assert found.contradictions == 1
+
+
+@given(st.integers(60, 19_000), st.floats(0.01, 1.5))
+def test_the_ramp_lands_on_the_heaviest_load_that_is_made_as_it_is(landing: int, share: float) -> None:
+    space = replace(AGENTS, landing=float(landing))
+    knee = share * landing
+
+    conclusion, trials = search(space, lambda value: Outcome.HELD if value <= knee else Outcome.FAILED)
+
+    assert knee < landing or Trial(landing, Outcome.HELD) in trials
+    assert conclusion.holds is None or conclusion.holds <= knee
+    assert conclusion.fails is None or conclusion.fails > knee
 
 
 def test_a_load_that_never_fails_is_tried_twice_and_said() -> None:

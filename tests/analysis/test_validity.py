@@ -9,6 +9,7 @@ import pytest
 from scaletest.analysis.state import RunState
 from scaletest.analysis.validity import Check, Grade, check_validity
 from scaletest.core.journal import Record
+from tests.analysis import searches
 from tests.analysis.journals import driver, flow, host, probe, process, record, small_run
 
 PROFILE: dict[str, Any] = {"flows": {"agents": {"agents": {"count": 100, "rollout": "10/s"}}}}
@@ -234,3 +235,23 @@ def test_probes_not_sent(skips: int, grade: Grade) -> None:
     probes = [probe(float(t), outcome="skipped" if t < skips else "ok") for t in range(60)]
 
     assert grade == find("probes", run(*probes)).grade
+
+
+@pytest.mark.parametrize(
+    ("space", "grade"),
+    [
+        ({}, Grade.BAD),
+        ({"made_end": 100.0, "beyond": "period"}, Grade.WARNING),
+        # Of what is made as it is, not everything was tried.
+        ({"made_end": 150.0, "beyond": "period"}, Grade.BAD),
+    ],
+)
+def test_the_generator_may_end_a_search_among_derived_loads_only(space: dict[str, Any], grade: Grade) -> None:
+    tried = [
+        (50.0, "held"),
+        (100.0, "held"),
+        *[(value, "not counted") for value in (200.0, 200.0, 140.0, 140.0, 120.0, 120.0)],
+    ]
+    state = run(searches.start(t=1.0, resolution=0.1, **space), *searches.steps(*tried, t=2.0))
+
+    assert grade is find("search", state).grade

@@ -64,6 +64,52 @@ def test_what_cannot_be_is_refused_before_anything_is_made(argv: list[str], mess
     assert message in refused(*argv)
 
 
+def what_if(*argv: str) -> Result:
+    return CliRunner().invoke(app, ["run", "what-if-agent", *argv])
+
+
+def test_a_profile_with_variants_is_run_in_all_of_them_or_in_those_that_are_named() -> None:
+    everything, two = what_if("--dry-run"), what_if("--variant", "quorum,own-node", "--dry-run")
+
+    assert 0 == everything.exit_code == two.exit_code
+    assert "11 variants" in everything.output
+    assert "2 variants" in two.output
+    assert two.output.index("variant=quorum ") < two.output.index("variant=own-node ")
+    assert "2 runs, about " in two.output
+    assert [] == list(Path().iterdir())
+
+
+def test_of_one_variant_an_ordinary_run_is_made() -> None:
+    done = what_if("--variant", "own-node", "--dry-run")
+
+    assert 0 == done.exit_code
+    assert "nodes                      from 50 to" in done.output
+    assert "(derived, period up to 2s)" in done.output
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--cluster", "x"], "several variants and --cluster exclude each other"),
+        (["--keep"], "several variants and --keep exclude each other"),
+        (["--variant", "quorum,quorum"], "a name is there twice"),
+        (["--variant", "quorum,"], "a name is empty"),
+        (["--variant", "quorun"], "profile what-if-agent has no variant 'quorun'"),
+        (["--variant", "quorum,quorun"], "profile what-if-agent has no variant 'quorun'"),
+    ],
+)
+def test_variants_that_cannot_be_run_are_refused(argv: list[str], message: str) -> None:
+    error = what_if(*argv).exception
+
+    assert isinstance(error, ScaletestError)
+    assert ExitCode.USAGE is error.exit_code
+    assert message in error.message
+
+
+def test_a_profile_without_variants_has_none_to_choose() -> None:
+    assert "profile smoke has no variants" in refused("--variant", "quorum")
+
+
 @pytest.mark.parametrize("option", ["--output", "--resume"])
 def test_a_directory_with_something_else_in_it_is_left_alone(option: str) -> None:
     Path("mine").mkdir()

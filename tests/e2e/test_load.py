@@ -93,6 +93,7 @@ def test_agents_list_and_watch_as_a_service_account(cluster: KwokControlPlane, t
     steps: list[dict[str, Any]] = [
         {"list": ROLES, "label": "roles", "accept": accept},
         {"list": "namespaces", "label": "list", "accept": accept},
+        {"watchList": "namespaces", "label": "state", "accept": accept},
         {"watch": "namespaces", "label": "watch", "accept": accept},
     ]
     name = f"load-e2e-{accept}"
@@ -111,6 +112,7 @@ def test_agents_list_and_watch_as_a_service_account(cluster: KwokControlPlane, t
     )
 
     assert {"200": AGENTS} == result.outcomes("roles") == result.outcomes("list") == result.outcomes("watch")
+    assert {"200": AGENTS} == result.outcomes("state")
     assert [] == result.samples
     whole = len(ask(access, "GET", f"{ROLES}?resourceVersion=0"))
     if accept == "json":

@@ -16,7 +16,7 @@ server.py CERT KEY CA      prints its port, serves until standard input ends
 /watch             three events, then an end           /watch-gone         an ERROR event 410, unless at version 0
 /watch-broken      one event, then gone                /protobuf-watch     two protobuf frames, then an end
 /api/…/configmaps  objects as the API server keeps them: POST, and GET, PUT, PATCH and DELETE of one, DELETE of all
-/api/…/pods        a watch that sends its initial events, and stays open
+/api/…/pods        a watch that sends its initial events, and stays open; in the namespace `ended` it ends without them
 /log               every request so far: path, peer, connection, headers
 """
 
@@ -217,6 +217,8 @@ async def answer(request: Request) -> bool:
     name = request.path.split("/")[1]
     if name == "api" and not request.path.endswith("/secrets"):
         is_watch = request.path.endswith("/pods") and "watch" in request.query
+        if is_watch and "/namespaces/ended/" in request.path:
+            return await watch(request)
         return await initial_events(request) if is_watch else stored(request)
     if name in PLAIN:
         return PLAIN[name](request)

@@ -274,6 +274,33 @@ def test_protobuf_events_are_counted_by_their_frames(drivers: Drivers, server: T
     assert accept in server.log("protobuf")[0]["headers"]
 
 
+def test_a_watch_list_is_over_with_its_initial_events_and_takes_a_connection_each_time(
+    drivers: Drivers, server: TestServer
+) -> None:
+    result = drivers.run(
+        "states", server, [{"watchList": "pods", "every": "50ms", "consistency": "quorum", "label": "state"}],
+        until=lambda r: r.outcomes("state").get("200", 0) >= 3,
+    )  # fmt: skip
+
+    asked = server.log("states")
+    assert {"200"} == set(result.outcomes())
+    assert [("true", "", "NotOlderThan")] * 3 == [
+        (entry["query"]["sendInitialEvents"], entry["query"]["resourceVersion"], entry["query"]["resourceVersionMatch"])
+        for entry in asked[:3]
+    ]
+    assert len(asked) == len({entry["connection"] for entry in asked})
+    # Until the last initial event: the server keeps the watch open for ever.
+    assert (result.histogram("latency_us").maximum or 0) < 30e6
+
+
+def test_a_watch_list_that_ends_before_its_state_is_whole_is_cut_short(drivers: Drivers, server: TestServer) -> None:
+    steps = [{"watchList": "pods", "namespace": "ended", "label": "state"}]
+
+    result = drivers.run("unwhole", server, steps, options=NO_RETRY)
+
+    assert {"cut_short": 1} == result.outcomes()
+
+
 def test_the_client_side_limit_holds_requests_back(drivers: Drivers, server: TestServer) -> None:
     began_s = time.monotonic()
 

@@ -35,6 +35,11 @@ def compiled(*steps: dict[str, object]) -> tuple[Step, ...]:
         ({"get": "/version"}, "7", "/version"),
         ({"get": "/stats/{node}?a=b c"}, None, "/stats/node-1?a=b%20c"),
         ({"list": "/api/v1/pods?limit=3"}, None, "/api/v1/pods?limit=3&resourceVersion=0"),
+        (
+            {"watchList": "pods"},
+            "7",
+            "/api/v1/pods?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersion=0&resourceVersionMatch=NotOlderThan&timeoutSeconds=300",
+        ),
         ({"watch": "pods"}, "7", "/api/v1/pods?resourceVersion=7&watch=1&allowWatchBookmarks=true&timeoutSeconds=300"),
         ({"watch": "pods"}, None, "/api/v1/pods?resourceVersion=0&watch=1&allowWatchBookmarks=true&timeoutSeconds=300"),
         (

@@ -61,7 +61,7 @@ def problems(directory: Path, *changes: tuple[str, str]) -> list[str]:
 
 def change(directory: Path, parameter: str, value: str | int) -> StepChange:
     profile = loaded(directory, ("parameter: nodes\n  to: 4000", f"parameter: {parameter}\n  to: {value}"))
-    return step_change(profile.profile, profile.at(parameter, value))
+    return step_change(profile.profile, profile.at({parameter: value}))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_load_is_written_as_its_parameter_is() -> None:
 
 def test_nodes_resize_their_pool_and_agents_go_with_them(tmp_path: Path) -> None:
     profile = loaded(tmp_path)
-    far = profile.at("nodes", 4000)
+    far = profile.at({"nodes": 4000})
 
     assert StepChange(pools={"gpu": 4000}) == step_change(profile.profile, far)
     assert ["telemetry"] == load_flows(profile.profile, far)
@@ -133,6 +133,22 @@ PARAMETER = "parameter: nodes\n  to: 4000"
             "search: 'many' is no number that can be searched: write 500, 80/s or 10s",
         ),
         ([("nodes: 50\n", "nodes: a few\n")], None),
+        (
+            [("to: 4000", "to: 4000\n  beyond: {parameter: perod, to: 1s}")],
+            "search.beyond.parameter: there is no parameter 'perod'",
+        ),
+        (
+            [("to: 4000", "to: 4000\n  beyond: {parameter: nodes, to: 5000}")],
+            "search.beyond.parameter: this is the parameter that is searched",
+        ),
+        (
+            [("to: 4000", "to: 4000\n  beyond: {parameter: period, to: 200ms}")],
+            "search.beyond.to: period is 10s, and this is written otherwise: 200ms",
+        ),
+        (
+            [("to: 4000", "to: 4000\n  beyond: {parameter: servers, to: 3}")],
+            "search.beyond.parameter: the load does not depend on {servers}",
+        ),
         (
             [(PARAMETER, "parameter: nodes\n  to: 900000")],
             "search.to: no profile with nodes = 900000: fleet.pools.0.nodes: must be at most 100,000, not 900000",

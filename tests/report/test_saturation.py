@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from scaletest.analysis.saturation import analyse
 from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import judge
 from scaletest.core.journal import Record
@@ -91,6 +92,17 @@ def test_a_search_without_an_interval_is_said_plainly(records: list[Record], sai
     assert told(start(end=100.0 if "ends" in said else 20_000.0), *records).said.startswith(said)
 
 
+def test_what_is_derived_is_called_so() -> None:
+    tried = [(2_000, "held"), (4_000, "held"), (8_000, "held"), (9_000, "failed"), (8_000, "held"), (9_000, "failed")]
+    records = [start(end=40_000.0, made_end=4_000.0, beyond="period"), *steps(*tried)]
+    found = told(*records)
+
+    assert (8_000, 4_000, "period") == (found.capacity, found.made_as_it_is, found.beyond)
+    assert "That is derived (measured: 4,000 or more; beyond 4,000" in found.said
+    assert [False, False, True, True, True, True] == [item.derived for item in found.steps]
+    assert "8,000 derived" in render(document(records), width=100)
+
+
 def test_contradictions_are_said() -> None:
     tried = [*FOUND, (300.0, "failed")]
 
@@ -108,7 +120,9 @@ def test_a_matrix_has_what_a_search_found() -> None:
     health = JournalHealth(state.records, 0, 0, growing=False)
     run = LoadedRun(Path("results") / info.id, info, state, judge(info, state), health)
 
-    rows = {item.name: item.value for item in measures_of(run) if item.section == "Saturation"}
+    rows = {
+        item.name: item.value for item in measures_of(run, analyse(state, info.profile)) if item.section == "Saturation"
+    }
 
     assert 307 == pytest.approx(rows.pop("agents law (estimate)"), rel=0.03)
     assert {

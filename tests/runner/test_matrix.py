@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -130,6 +131,54 @@ def test_keys_are_shortened_as_far_as_they_stay_different() -> None:
         "controlPlane.limits.etcd.memory=1GiB", "controlPlane.limits.kube-scheduler.memory=1GiB", "phases.steady.for=9s"
     )
     assert "etcd.memory=1GiB,kube-scheduler.memory=1GiB,for=9s" == matrix.variants[0].name
+
+
+NAMED = """\
+name: named
+summary: For tests.
+parameters: {nodes: 5, period: 1s}
+variants:
+  plain: {summary: As it is.}
+  slow: {summary: Asks less often., set: {period: 2s}}
+  wrong: {summary: A mistake., set: {period: often}}
+fleet: {pools: [{name: gpu, nodes: "{nodes}"}]}
+flows:
+  f: {agents: {perNode: 1, rollout: 1/s}, steps: [{list: pods, every: "{period}"}]}
+phases: [{name: a, start: [f], for: 1s}]
+objectives: [host.cpu_idle > 1%]
+"""
+
+
+def named(directory: Path, *flags: str, variants: tuple[str, ...] = ("plain", "slow")) -> Matrix:
+    path = directory / "named.yaml"
+    path.write_text(NAMED)
+    return make_matrix(str(path), (), parse_axes(flags), named=variants, repeat=1, host=HOST)
+
+
+def test_variants_of_the_profile_are_the_first_axis(tmp_path: Path) -> None:
+    matrix = named(tmp_path, "nodes=5,10")
+
+    assert ["variant", "nodes"] == [axis.key for axis in matrix.axes]
+    assert [
+        "variant=plain,nodes=5", "variant=plain,nodes=10", "variant=slow,nodes=5", "variant=slow,nodes=10",
+    ] == [variant.name for variant in matrix.variants]  # fmt: skip
+    assert [1.0, 1.0, 2.0, 2.0] == [variant.loaded.profile.flows["f"].steps[0].every_s for variant in matrix.variants]
+    assert {"parameters.period": "2s", "flows.f.steps.0.every": "2s"} == matrix.entries[2].changes
+
+
+def test_a_mistake_in_a_variant_is_blamed_on_it_and_not_on_an_axis(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match=r"--variant wrong: period=often: flows.f.steps.0.every"):
+        named(tmp_path, "nodes=5,10", variants=("plain", "wrong"))
+
+
+def test_a_variant_that_an_axis_makes_the_same_as_another_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="variant=plain period=3s and variant=slow period=3s make the same profile"):
+        named(tmp_path, "period=3s")
+
+
+def test_an_axis_called_variant_is_no_choice_of_variants_unless_the_profile_has_some() -> None:
+    with pytest.raises(ProfileError, match="--matrix variant=a,b: variant: there is no 'variant'"):
+        matrix_of("variant=a,b")
 
 
 def test_all_variants_run_once_before_any_runs_again() -> None:

@@ -200,6 +200,35 @@ def test_a_search_without_a_failing_load_says_so_and_goes_no_further(tmp_path: P
     assert {"search"} == {step.kind for step in run.found().log.steps}
 
 
+def test_beyond_what_can_be_made_the_same_agents_work_harder(tmp_path: Path) -> None:
+    text = (
+        PROFILE.replace("{agents: 100}", "{agents: 100, period: 100ms}")
+        .replace("every: 100ms", 'every: "{period}"')
+        .replace("to: 1600", "to: 200\n  beyond: {parameter: period, to: 50ms}")
+        .replace("resolution: 30%", "resolution: 100%")
+        .replace("past: [2]", "past: []")
+    )
+    simulation = Simulation()
+    # What 200 agents are asked at half their period is what 400 would be.
+    simulation.holds = lambda agents: agents * 0.1 / _period_s(simulation) <= 300
+    run = Run(tmp_path, simulation, text)
+
+    run.execute()
+    saturation = run.found()
+
+    assert (200, 400) == (saturation.found.holds, saturation.found.fails)
+    assert [100, 200, 400, 200, 400, 100] == [step.value for step in saturation.log.steps]
+    assert [False, True] == [saturation.log.is_derived(value) for value in (200, 400)]
+    assert "400 (derived: agents 200, period 50ms)" == saturation.log.steps[2].load
+    assert ("load",) == run.simulation.engines.changes[2].restart
+
+
+def _period_s(simulation: Simulation) -> float:
+    profile = simulation.engines.profile
+    every_s = profile.flows["load"].steps[0].every_s if profile is not None else None
+    return every_s or 0.1
+
+
 def test_a_generator_that_lags_makes_no_knee_and_an_invalid_run(tmp_path: Path) -> None:
     text = PROFILE.replace("resolution: 30%", "resolution: 100%")
     run = Run(tmp_path, Simulation(lag_us=lambda agents: 500 if agents <= 100 else 400_000), text)

@@ -25,6 +25,7 @@ from scaletest.report.comparison_document import ComparisonDocument
 from scaletest.report.document import Document
 from scaletest.report.matrix_document import MatrixDocument
 from scaletest.report.page.chart_data import chart_data
+from scaletest.report.ranking import rank_factor
 from scaletest.report.rundir import LoadedRun
 
 __all__ = ["render_matrix_page", "render_page"]
@@ -118,7 +119,7 @@ def _environment() -> Environment:
         "since": _since,
     }
     environment.filters.update(filters)
-    environment.globals.update(answer=glyphs.answer_text)
+    environment.globals.update(answer=glyphs.answer_text, rank_factor=rank_factor)
     return environment
 
 
