@@ -24,8 +24,8 @@ _KEPT_SPANS: Final = 32
 
 
 def is_good(outcome: str) -> bool:
-    """Whether an outcome is a 2xx answer."""
-    return len(outcome) == 3 and outcome[0] == "2"
+    """Whether an outcome is a 2xx answer, or gRPC's OK."""
+    return (len(outcome) == 3 and outcome[0] == "2") or outcome == "OK"
 
 
 class PackedHistogram:

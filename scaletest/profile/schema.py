@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from scaletest.core.resources import parse_resource
 from scaletest.profile.actions import Action
 from scaletest.profile.arrivals import ArrivalsSpec, RequestSpec
+from scaletest.profile.etcd import EtcdSpec
 from scaletest.profile.forms import (
     CapBytes,
     Condition,
@@ -37,6 +38,7 @@ from scaletest.profile.forms import (
 )
 from scaletest.profile.model import Model
 from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
+from scaletest.profile.rates import PacedSpec
 from scaletest.profile.search import SearchSpec, SearchStepSpec
 
 __all__ = [
@@ -47,6 +49,7 @@ __all__ = [
     "BackoffSpec",
     "ComponentName",
     "ControlPlaneSpec",
+    "EtcdSpec",
     "FleetSpec",
     "FlowSpec",
     "LimitSpec",
@@ -55,6 +58,7 @@ __all__ = [
     "ObjectiveSpec",
     "ObjectsSpec",
     "ObserveSpec",
+    "PacedSpec",
     "Phase",
     "PoolSpec",
     "ProbeSpec",
@@ -306,12 +310,13 @@ class FlowSpec(Model):
 
     agents: AgentsSpec | None = Field(None, description="Closed loop: one client per node.")
     arrivals: ArrivalsSpec | None = Field(None, description="Open loop: a mix of requests at a given rate.")
+    etcd: EtcdSpec | None = Field(None, description="Key-value traffic straight to etcd.")
     locustfile: LocustfileSpec | None = Field(None, description="Users of a locustfile.")
     identity: str = Field(
         "admin",
         description=(
             "`system:masters` (exempt from APF), `admin` (an ordinary cluster-admin), `on-call` (with its own "
-            "FlowSchema), `serviceAccount:NAMESPACE/NAME`, or `node` (each agent is its node)."
+            "FlowSchema), `serviceAccount:NAMESPACE/NAME`, or `node` (each agent is its node). `etcd` flows have none."
         ),
     )
     steps: list[StepSpec] = Field(default_factory=list, description="What each agent does.")
@@ -352,17 +357,21 @@ class FlowSpec(Model):
         return self
 
     def _misfits(self) -> list[tuple[bool, str]]:
-        kinds = [kind for kind in ("agents", "arrivals", "locustfile") if getattr(self, kind) is not None]
+        kinds = [kind for kind in ("agents", "arrivals", "etcd", "locustfile") if getattr(self, kind) is not None]
         of_agents = bool(self.steps) or self.limit is not None or self.on_error != BackoffSpec()
         return [
             (self.daemon_set is not None and self.agents is None, "daemonSet goes with agents"),
-            (len(kinds) != 1, "a flow has exactly one of agents, arrivals, locustfile"),
+            (len(kinds) != 1, "a flow has exactly one of agents, arrivals, etcd, locustfile"),
             (self.agents is not None and not self.steps, "agents need at least one step"),
             (self.arrivals is not None and not self.mix, "arrivals need a mix of at least one request"),
             (self.mix != [] and self.arrivals is None, "mix goes with arrivals"),
             (
                 self.arrivals is not None and of_agents,
                 "arrivals are written in mix, and none waits for another: steps, limit and onError go with agents",
+            ),
+            (
+                self.etcd is not None and (of_agents or self.identity != "admin"),
+                "etcd knows no identities, and its operations are written in etcd: identity, steps, limit and onError go with others",
             ),
             (
                 self.locustfile is not None and (bool(self.steps) or self.limit is not None),
@@ -373,12 +382,20 @@ class FlowSpec(Model):
     @property
     def titles(self) -> list[str]:
         """Names of the steps or requests; a locustfile's come from its code."""
-        return [step.title for step in self.steps] + [request.title for request in self.mix]
+        own = self.etcd.titles if self.etcd is not None else []
+        return [step.title for step in self.steps] + [request.title for request in self.mix] + own
 
     @property
     def unit(self) -> str:
         """What ``target`` counts."""
-        return "agents" if self.agents is not None else "connections" if self.arrivals is not None else "users"
+        if self.agents is not None:
+            return "agents"
+        return "connections" if self.paced is not None else "users"
+
+    @property
+    def paced(self) -> PacedSpec | None:
+        """The schedule of its requests; None for flows that have none."""
+        return self.arrivals or self.etcd
 
     def target(self, nodes: int) -> int:
         """Agents for a fleet of ``nodes``, connections, or a locustfile's users."""
@@ -386,6 +403,8 @@ class FlowSpec(Model):
             return self.agents.total(nodes)
         if self.arrivals is not None:
             return self.arrivals.connections
+        if self.etcd is not None:
+            return self.etcd.all_connections
         return self.locustfile.users if self.locustfile is not None else 0
 
 

@@ -24,7 +24,7 @@ __all__ = ["StepChange", "flows_at_the_end", "load_flows", "refusals", "step_cha
 
 _READ_ONCE: Final = frozenset({"parameters", "sizes", "summary", "slo", "phases"})
 _TARGETS: Final = frozenset({
-    ("agents", "count"), ("agents", "perNode"), ("agents", "rollout"), ("arrivals", "rate"),
+    ("agents", "count"), ("agents", "perNode"), ("agents", "rollout"), ("arrivals", "rate"), ("etcd", "rate"),
 })  # fmt: skip
 
 
