@@ -17,7 +17,10 @@ from typing import Any, Final
 from scaletest.analysis.series import EVER, Span, contains
 from scaletest.core.histogram import Histogram
 
-__all__ = ["ArrivalTotals", "ArrivalsDelta", "FlowInterval", "FlowSeries", "StepTotals", "is_good"]
+__all__ = ["ArrivalTotals", "ArrivalsDelta", "FlowInterval", "FlowSeries", "StepTotals", "is_good", "refused_for_space"]
+
+NO_SPACE: Final = "NOSPACE"
+"""Outcome of a write that etcd refused because its quota is used up."""
 
 _KEPT_SPANS: Final = 32
 """Spans whose totals are kept: the run, its phases, and a few more."""
@@ -310,3 +313,8 @@ class FlowSeries:
     def latest(self, span: Span = EVER) -> FlowInterval | None:
         """Return the last interval of a span."""
         return next((item for item in reversed(self.intervals) if contains(span, item.middle_s)), None)
+
+
+def refused_for_space(series: FlowSeries, span: Span = EVER) -> int:
+    """Return the requests of a flow that etcd refused because its quota is used up."""
+    return sum(step.outcomes.get(NO_SPACE, 0) for step in series.totals(span).steps.values())

@@ -9,7 +9,7 @@ exhausted too:
 4. **etcd_space**: requests failed because etcd's quota is used up (NOSPACE: it answers reads and takes no writes).
 5. **etcd_fsync**: p99 of the WAL's fsync over 100 ms: etcd's heartbeat interval by default, ten times what its guide asks of a disk.
 6. **etcd_cpu** at 90 % of etcd's quota or more (mean).
-7. **generator**: the load driver at 90 % of the one core that it has. Then it is the driver that is measured.
+7. **generator**: the load driver, or a process that it has started, at 90 % of the one core that it has. Then it is the generator that is measured.
 
 With API Priority and Fairness on, as it is by default, the in-flight limits are the sum of all levels' seats, and no limit of their own.
 The network is the loopback of one machine: what it takes is CPU of the host. Garbage collection is not told from other CPU.
@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scaletest.analysis.components import ComponentSeries
+from scaletest.analysis.flows import refused_for_space
 from scaletest.analysis.series import Span, contains
 from scaletest.analysis.state import RunState
 
@@ -127,11 +128,12 @@ def _cores(resource: Resource, name: str, component: ComponentSeries, span: Span
 
 
 def _generator(state: RunState, span: Span) -> list[Finding]:
-    cores = state.generator_process.mean_cores(span)
+    used = [(series.mean_cores(span), name) for name, series in state.generator_processes]
+    cores, name = max(((item, name) for item, name in used if not math.isnan(item)), default=(math.nan, ""))
     if math.isnan(cores):
         return []
     values = _known(cores=cores, lag_p99_s=state.lag_us(span).quantile(0.99) / 1e6)
-    return [Finding(Resource.GENERATOR, "load driver", cores >= GENERATOR_CORES, values)]
+    return [Finding(Resource.GENERATOR, name, cores >= GENERATOR_CORES, values)]
 
 
 def _host(state: RunState, span: Span) -> list[Finding]:
@@ -166,7 +168,9 @@ def _apf(state: RunState, span: Span) -> list[Finding]:
 
 
 def _space(state: RunState, span: Span) -> list[Finding]:
+    # An API server passes etcd's words on in a 500, of which there are samples; etcd's own answers are counted.
     refused = sum(_NO_SPACE in (item.message or "") for item in state.flow_samples if contains(span, item.t_s))
+    refused = max(refused, sum(refused_for_space(series, span) for series in state.flows.values()))
     sizes = [item.db_bytes for item in state.etcd.within(span) if not math.isnan(item.db_bytes)]
     if not refused and not sizes:
         return []

@@ -27,6 +27,7 @@ from scaletest.load.metadata import FailureText
 from scaletest.load.outcomes import is_success
 from scaletest.load.pipes import read_lines
 from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
+from scaletest.load.schedule import RateCurve, curve_of
 from scaletest.load.statistics import ArrivalStatistics
 from scaletest.profile.etcd import WATCH_TITLE
 
@@ -64,6 +65,8 @@ class EtcdFlow(Flow):
         self._arrivals = ArrivalStatistics()
         self._untold: list[tuple[Report, float]] = []
         self._origin_s = 0.0
+        self._curve: RateCurve | None = None
+        self._curve_since_s = 0.0
         self._user_class = type(f"etcd-{self.name}", (TellingUser,), {"flow": self})
         self._users: list[User] = []
 
@@ -81,7 +84,8 @@ class EtcdFlow(Flow):
             raise
         self.host.environment.user_classes.append(self._user_class)
         self._users = self.host.runner.spawn_users({self._user_class.__name__: 1})
-        self._origin_s = time.monotonic() + BEGIN_IN_S
+        self._origin_s = self._curve_since_s = time.monotonic() + BEGIN_IN_S
+        self._curve = None if self._spec.is_closed else curve_of(self._spec)
         self._tell_children("begin", origin_s=self._origin_s)
 
     def set_target(self, command: SetTarget) -> FlowChanged:
@@ -96,7 +100,8 @@ class EtcdFlow(Flow):
         if self._spec.is_closed:
             msg = f"flow {self.name}: a closed loop has no rate"
             raise EnvironmentProblem(msg, hint="change its clients")
-        self._tell_children("rate", rate_per_s=rate_per_s, origin_s=time.monotonic() + BEGIN_IN_S)
+        self._curve, self._curve_since_s = RateCurve((), rate_per_s), time.monotonic() + BEGIN_IN_S
+        self._tell_children("rate", rate_per_s=rate_per_s, origin_s=self._curve_since_s)
         self.host.emit("flow.rate", flow=self.name, rate_per_s=rate_per_s)
         return FlowChanged(self.name)
 
@@ -153,13 +158,16 @@ class EtcdFlow(Flow):
         latest = [child.latest for child in self._children]
         return record | {
             "arrivals": {
-                "rate_per_s": latest[0].rate_per_s,
+                "rate_per_s": self._rate_per_s(),
                 **taken.to_json(),
                 "behind": sum(report.behind for report in latest),
                 "in_flight": sum(report.in_flight for report in latest),
                 "waiting": sum(report.waiting for report in latest),
             }
         }
+
+    def _rate_per_s(self) -> float | None:
+        return None if self._curve is None else self._curve.rate_at(time.monotonic() - self._curve_since_s)
 
     # Reports.
 

@@ -65,6 +65,8 @@ class Mix:
         self._keys = keys
         self._random = random
         self._put = requests.Put(spec.key_bytes, spec.value_bytes)
+        self._leases: deque[tuple[float, int]] = deque()
+        """When each may have ended, and its number."""
         makers = {
             "put": self._make_put, "range": self._make_range, "txn": self._make_txn,
             "delete": self._make_delete, "lease": self._make_lease,
@@ -73,8 +75,6 @@ class Mix:
         self._weights = list(accumulate(item.weight for item in spec.operations))
         puts = [index for index, item in enumerate(spec.operations) if item.op == "put"]
         self._put_step = puts[0] if puts else self.titles.index(PUT_TITLE) if PUT_TITLE in self.titles else -1
-        self._leases: deque[tuple[float, int]] = deque()
-        """When each may have ended, and its number."""
 
     def draw(self, now_s: float) -> Planned:
         """Return the next request, of an arrival that is sent at about ``now_s``."""

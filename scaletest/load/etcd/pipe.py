@@ -91,7 +91,6 @@ class Report:
     events_us: Histogram = field(default_factory=Histogram)
     """Of the watches: from a write until its event came."""
     connect_us: list[int] = field(default_factory=list)
-    rate_per_s: float | None = None
     behind: int = 0
     in_flight: int = 0
     waiting: int = 0
@@ -108,7 +107,6 @@ class Report:
             "arrivals": self.arrivals.to_json(),
             "events_us": self.events_us.to_json(),
             "connect_us": self.connect_us,
-            "rate_per_s": self.rate_per_s,
             "behind": self.behind,
             "in_flight": self.in_flight,
             "waiting": self.waiting,
@@ -124,7 +122,6 @@ class Report:
             "outcomes",
             "ended",
             "connect_us",
-            "rate_per_s",
             "behind",
             "in_flight",
             "waiting",

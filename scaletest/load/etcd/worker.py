@@ -304,7 +304,6 @@ class Worker:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         pacer = self._pacer
         report.outcomes = list(self._outcomes)
-        report.rate_per_s = pacer.rate_per_s() if pacer is not None else None
         report.behind = pacer.behind() if pacer is not None and not self._stopping else 0
         report.in_flight, report.waiting = self._in_flight, self._slots.waiting
         report.connected = self._slots.connected
