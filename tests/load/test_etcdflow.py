@@ -50,17 +50,17 @@ def arrivals_of(result: FlowResult, key: str) -> int:
 
 
 def test_every_arrival_of_two_processes_is_sent_and_counted_once(drivers: Drivers, endpoint: str) -> None:
-    mix = [PUT, {"op": "range"}, {"op": "txn", "keys": 3}, {"op": "delete"}, {"op": "lease"}]
+    mix: list[dict[str, Any]] = [PUT, {"op": "range"}, {"op": "txn", "keys": 3}, {"op": "delete"}, {"op": "lease"}]
     titles = ("put", "range", "txn", "delete", "lease", "revoke")
-    start = start_of("mixed", endpoint, *mix, processes=2, watches=4, rate="500/s", process="even")
+    start = start_of("mixed-etcd", endpoint, *mix, processes=2, watches=4, rate="500/s", process="even")
 
     drivers.do(drivers.driver.start_flow(start))
-    drivers.wait_for("mixed", lambda result: all(sum(result.outcomes(title).values()) > 3 for title in titles))
-    drivers.wait_for("mixed", lambda result: result.total("events", "watch") > 3)
+    drivers.wait_for("mixed-etcd", lambda result: all(sum(result.outcomes(title).values()) > 3 for title in titles))
+    drivers.wait_for("mixed-etcd", lambda result: result.total("events", "watch") > 3)
     workers = psutil.Process(drivers.driver.process_id.pid).children()
-    drivers.do(drivers.driver.stop_flow("mixed"))
+    drivers.do(drivers.driver.stop_flow("mixed-etcd"))
 
-    result = drivers.result("mixed")
+    result = drivers.result("mixed-etcd")
     due = arrivals_of(result, "due")
     assert {"OK": due} == {"OK": sum(result.outcomes(title).get("OK", 0) for title in titles)}
     assert {"OK"} == set(result.outcomes())
@@ -77,25 +77,25 @@ def test_every_arrival_of_two_processes_is_sent_and_counted_once(drivers: Driver
 
 
 def test_in_a_closed_loop_each_client_asks_again(drivers: Drivers, endpoint: str) -> None:
-    drivers.do(drivers.driver.start_flow(start_of("closed", endpoint, process="closed", clients=5)))
-    drivers.wait_for("closed", lambda result: sum(result.outcomes().values()) > 200)
+    drivers.do(drivers.driver.start_flow(start_of("closed-etcd", endpoint, process="closed", clients=5)))
+    drivers.wait_for("closed-etcd", lambda result: sum(result.outcomes().values()) > 200)
     with pytest.raises(EnvironmentProblem, match="closed loop has no rate"):
-        drivers.do(drivers.driver.set_rate(SetRate("closed", 5.0)))
-    drivers.do(drivers.driver.stop_flow("closed"))
+        drivers.do(drivers.driver.set_rate(SetRate("closed-etcd", 5.0)))
+    drivers.do(drivers.driver.stop_flow("closed-etcd"))
 
-    result = drivers.result("closed")
+    result = drivers.result("closed-etcd")
     assert {record["arrivals"]["rate_per_s"] for record in result.flows} == {None}
     assert 5 == max(record["arrivals"]["in_flight"] for record in result.flows)
     assert arrivals_of(result, "due") == result.outcomes()["OK"]
 
 
 def test_the_rate_can_change_while_the_flow_runs(drivers: Drivers, endpoint: str) -> None:
-    drivers.do(drivers.driver.start_flow(start_of("changed", endpoint, rate="1/s")))
-    drivers.do(drivers.driver.set_rate(SetRate("changed", 400.0)))
-    drivers.wait_for("changed", lambda result: sum(result.outcomes().values()) > 40)
-    drivers.do(drivers.driver.stop_flow("changed"))
+    drivers.do(drivers.driver.start_flow(start_of("changed-etcd", endpoint, rate="1/s")))
+    drivers.do(drivers.driver.set_rate(SetRate("changed-etcd", 400.0)))
+    drivers.wait_for("changed-etcd", lambda result: sum(result.outcomes().values()) > 40)
+    drivers.do(drivers.driver.stop_flow("changed-etcd"))
 
-    assert 400.0 == drivers.result("changed").flows[-1]["arrivals"]["rate_per_s"]
+    assert 400.0 == drivers.result("changed-etcd").flows[-1]["arrivals"]["rate_per_s"]
 
 
 def test_an_etcd_without_space_is_called_that(drivers: Drivers, endpoint: str) -> None:
@@ -126,15 +126,15 @@ def test_no_answer_in_time_is_a_timeout_and_beyond_max_in_flight_arrivals_are_dr
 
 
 def test_a_blocked_flow_is_refused_and_connects_again_afterwards(drivers: Drivers, endpoint: str) -> None:
-    drivers.do(drivers.driver.start_flow(start_of("blocked", endpoint, processes=2)))
-    drivers.wait_for("blocked", lambda result: result.outcomes().get("OK", 0) > 5)
-    closed = drivers.do(drivers.driver.block("blocked"))
-    drivers.wait_for("blocked", lambda result: result.outcomes().get("refused", 0) > 5)
-    before = drivers.result("blocked")
-    drivers.do(drivers.driver.unblock("blocked"))
+    drivers.do(drivers.driver.start_flow(start_of("blocked-etcd", endpoint, processes=2)))
+    drivers.wait_for("blocked-etcd", lambda result: result.outcomes().get("OK", 0) > 5)
+    closed = drivers.do(drivers.driver.block("blocked-etcd"))
+    drivers.wait_for("blocked-etcd", lambda result: result.outcomes().get("refused", 0) > 5)
+    before = drivers.result("blocked-etcd")
+    drivers.do(drivers.driver.unblock("blocked-etcd"))
     good = before.outcomes()["OK"]
-    drivers.wait_for("blocked", lambda result: result.outcomes()["OK"] > good + 20)
-    drivers.do(drivers.driver.stop_flow("blocked"))
+    drivers.wait_for("blocked-etcd", lambda result: result.outcomes()["OK"] > good + 20)
+    drivers.do(drivers.driver.stop_flow("blocked-etcd"))
 
     assert 2 == closed.connections_closed
     assert 2 == before.flows[-1]["blocked"]

@@ -127,11 +127,13 @@ def test_poisson_arrivals_shared_by_processes_have_the_rate_of_all() -> None:
 
 
 def test_a_pacer_begins_what_is_due_a_part_of_it_at_a_time_and_knows_how_much_it_is_behind() -> None:
-    now, begun = [0.0], []
+    now = [0.0]
+    begun: list[tuple[float, float]] = []
     schedule = Schedule(RateCurve((), 100.0), 0.0, Random(1), poisson=False)
     pacer = Pacer(schedule, lambda due_s, now_s: begun.append((due_s, now_s)), lambda: now[0])
 
-    assert (0.01, []) == (pytest.approx(pacer.ring()), begun)
+    assert 0.01 == pytest.approx(pacer.ring())
+    assert [] == begun
     now[0] = 1.005
     assert (100, 100.0) == (pacer.behind(), pacer.rate_per_s())
     assert pacer.ring() < 1.005

@@ -47,7 +47,8 @@ def test_what_is_encoded_for_the_first_time_reads_back(headers: list[tuple[bytes
 def test_a_peer_with_a_dynamic_table_reads_every_block(
     first: list[tuple[bytes, bytes]], second: list[tuple[bytes, bytes]]
 ) -> None:
-    encoder, table = HeaderEncoder(), []
+    encoder = HeaderEncoder()
+    table: list[tuple[bytes, bytes]] = []
     for headers in (first, second, first):
         assert headers == read_with_table(encoder.encode(headers), table)
 
