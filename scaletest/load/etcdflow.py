@@ -20,7 +20,6 @@ from gevent.event import AsyncResult
 from locust import User
 
 from scaletest.core.errors import EnvironmentProblem
-from scaletest.core.histogram import Histogram
 from scaletest.load.etcd.pipe import Report, WorkerConfig, decode, encode
 from scaletest.load.flow import Flow, Host, TellingUser
 from scaletest.load.metadata import FailureText
@@ -237,7 +236,7 @@ class _Child:
     """One process, and the greenlet that hears it."""
 
     def __init__(self, config: WorkerConfig, take: Callable[[Report], None], lost: Callable[[str], None]) -> None:
-        self.latest = Report(events_us=Histogram())
+        self.latest = Report()
         self._config = config
         self._take = take
         self._lost = lost

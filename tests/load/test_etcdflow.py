@@ -100,13 +100,13 @@ def test_the_rate_can_change_while_the_flow_runs(drivers: Drivers, endpoint: str
 
 def test_an_etcd_without_space_is_called_that(drivers: Drivers, endpoint: str) -> None:
     with pytest.raises(EnvironmentProblem, match=r"does not take its keys: its quota is used up \(NOSPACE\)"):
-        drivers.do(drivers.driver.start_flow(start_of("full", endpoint)))
+        drivers.do(drivers.driver.start_flow(start_of("full-etcd", endpoint)))
 
-    drivers.do(drivers.driver.start_flow(start_of("nospace", endpoint)))
-    drivers.wait_for("nospace", lambda result: result.outcomes().get("NOSPACE", 0) > 10)
-    drivers.do(drivers.driver.stop_flow("nospace"))
+    drivers.do(drivers.driver.start_flow(start_of("nospace-etcd", endpoint)))
+    drivers.wait_for("nospace-etcd", lambda result: result.outcomes().get("NOSPACE", 0) > 10)
+    drivers.do(drivers.driver.stop_flow("nospace-etcd"))
 
-    result = drivers.result("nospace")
+    result = drivers.result("nospace-etcd")
     assert {"NOSPACE"} == set(result.outcomes())
     assert 0 == result.histogram("latency_us").count < result.histogram("failed_us").count
     assert {"etcdserver: mvcc: database space exceeded"} == {item["message"] for item in result.samples}
@@ -116,9 +116,9 @@ def test_an_etcd_without_space_is_called_that(drivers: Drivers, endpoint: str) -
 def test_no_answer_in_time_is_a_timeout_and_beyond_max_in_flight_arrivals_are_dropped(
     drivers: Drivers, endpoint: str
 ) -> None:
-    drivers.do(drivers.driver.start_flow(start_of("silent", endpoint, timeout="300ms", maxInFlight=10)))
-    result = drivers.wait_for("silent", lambda result: result.outcomes().get("timeout", 0) >= 10)
-    drivers.do(drivers.driver.stop_flow("silent"))
+    drivers.do(drivers.driver.start_flow(start_of("silent-etcd", endpoint, timeout="300ms", maxInFlight=10)))
+    result = drivers.wait_for("silent-etcd", lambda result: result.outcomes().get("timeout", 0) >= 10)
+    drivers.do(drivers.driver.stop_flow("silent-etcd"))
 
     assert {"timeout"} == set(result.outcomes())
     assert arrivals_of(result, "dropped") > 0
@@ -143,13 +143,13 @@ def test_a_blocked_flow_is_refused_and_connects_again_afterwards(drivers: Driver
 
 def test_nobody_at_the_endpoint_is_an_error_at_once(drivers: Drivers) -> None:
     with pytest.raises(EnvironmentProblem, match="does not take its keys"):
-        drivers.do(drivers.driver.start_flow(start_of("nobody", "http://127.0.0.1:1")))
+        drivers.do(drivers.driver.start_flow(start_of("nobody-etcd", "http://127.0.0.1:1")))
 
 
 def test_a_killed_process_ends_the_driver_and_a_killed_driver_its_processes(endpoint: str, tmp_path: Path) -> None:
     async def lost(victim: str) -> tuple[str, list[psutil.Process]]:
         driver = await LocustDriver.spawn(tmp_path / "journal", time.monotonic(), lambda _record: None)
-        await driver.start_flow(start_of("lost", endpoint, processes=2))
+        await driver.start_flow(start_of("lost-etcd", endpoint, processes=2))
         workers = psutil.Process(driver.process_id.pid).children()
         os.kill(workers[0].pid if victim == "worker" else driver.process_id.pid, signal.SIGKILL)
         end = await asyncio.wait_for(driver.exited, 20)
@@ -157,7 +157,7 @@ def test_a_killed_process_ends_the_driver_and_a_killed_driver_its_processes(endp
         return str(end), workers
 
     said, workers = asyncio.run(lost("worker"))
-    assert "an etcd process of flow lost ended by signal SIGKILL" in said
+    assert "an etcd process of flow lost-etcd ended by signal SIGKILL" in said
     assert ([], workers) == (psutil.wait_procs(workers, timeout=10)[1], workers)
 
     _, workers = asyncio.run(lost("driver"))
