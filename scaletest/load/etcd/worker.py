@@ -131,7 +131,8 @@ class Worker:
         except REQUEST_ERRORS as error:
             said = str(error) or f"no answer within {FILL_WITHIN_S:g} s"
             msg = f"flow {self._config.flow}: etcd at {self._config.endpoint} does not take its keys: {said}"
-            raise EnvironmentProblem(msg) from error
+            hint = "give etcd a larger quota (quota-backend-bytes), or compact and defragment it and disarm its alarm"
+            raise EnvironmentProblem(msg, hint=hint if NO_SPACE in said else None) from error
 
     def begin(self, origin_s: float) -> None:
         """Begin to ask; arrivals are due from ``origin_s`` on."""
