@@ -253,7 +253,7 @@ async def driven(etcd: Etcd, spec: dict[str, Any]) -> AsyncIterator[tuple[Locust
     """A driver with one flow that runs; and its records, which grow."""
     records: list[Record] = []
     flow = FlowSpec.model_validate(
-        {"etcd": {"operations": [{"op": "put"}], "valueSize": VALUE_BYTES, "keys": KEYS} | spec}
+        {"etcd": {"operations": [{"op": "put"}], "valueSize": f"{VALUE_BYTES}B", "keys": KEYS} | spec}
     )
     nobody = ApiAccess((), Path("/nonexistent"), Credential("admin"))
     with tempfile.TemporaryDirectory() as directory:
