@@ -26,7 +26,11 @@ __all__ = [
     "PackedHistogram",
     "StepTotals",
     "is_good",
+    "refused_for_space",
 ]
+
+NO_SPACE: Final = "NOSPACE"
+"""Outcome of a write that etcd refused because its quota is used up."""
 
 _KEPT_SPANS: Final = 32
 """Spans whose totals are kept: the run, its phases, and a few more."""
@@ -36,8 +40,8 @@ _HISTOGRAMS: Final = ("latency_us", "failed_us", "connect_us", "service_us", "ev
 
 
 def is_good(outcome: str) -> bool:
-    """Whether an outcome is a 2xx answer."""
-    return len(outcome) == 3 and outcome[0] == "2"
+    """Whether an outcome is a 2xx answer, or gRPC's OK."""
+    return (len(outcome) == 3 and outcome[0] == "2") or outcome == "OK"
 
 
 class PackedHistogram:
@@ -317,3 +321,8 @@ class FlowSeries:
     def latest(self, span: Span = EVER) -> FlowInterval | None:
         """Return the last interval of a span."""
         return next((item for item in reversed(self.intervals) if contains(span, item.middle_s)), None)
+
+
+def refused_for_space(series: FlowSeries, span: Span = EVER) -> int:
+    """Return the requests of a flow that etcd refused because its quota is used up."""
+    return sum(step.outcomes.get(NO_SPACE, 0) for step in series.totals(span).steps.values())

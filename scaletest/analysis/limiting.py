@@ -15,7 +15,8 @@ exhausted too:
 8. **etcd_cpu** at 90 % of etcd's quota or more (mean).
 9. **network**: connections not taken because the queue of a listener was full, or memory for sockets short. Nothing else: on the loopback
    of one machine bandwidth is CPU of the host, which has a rule.
-10. **generator**: the load driver at 90 % of the one core that it has. Then it is the driver that is measured.
+10. **generator**: the load driver, or a process that it has started, at 90 % of the one core that it has. Then it is the generator that is
+    measured.
 11. **watch_cache**: watchers ended because they did not take their events in time, or consistent reads that the cache was too late for.
     Last, since what is late may be etcd, the API server's CPU, or whoever watches.
 
@@ -31,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from scaletest.analysis.components import ComponentSeries
+from scaletest.analysis.flows import refused_for_space
 from scaletest.analysis.series import Span, contains
 from scaletest.analysis.state import RunState
 
@@ -180,11 +182,12 @@ def _cores(resource: Resource, name: str, component: ComponentSeries, span: Span
 
 
 def _generator(state: RunState, span: Span) -> list[Finding]:
-    cores = state.generator_process.mean_cores(span)
+    used = [(series.mean_cores(span), name) for name, series in state.generator_processes]
+    cores, name = max(((item, name) for item, name in used if not math.isnan(item)), default=(math.nan, ""))
     if math.isnan(cores):
         return []
     values = _known(cores=cores, lag_p99_s=state.lag_us(span).quantile(0.99) / 1e6)
-    return [Finding(Resource.GENERATOR, "load driver", cores >= GENERATOR_CORES, values)]
+    return [Finding(Resource.GENERATOR, name, cores >= GENERATOR_CORES, values)]
 
 
 def _host(state: RunState, span: Span) -> list[Finding]:
@@ -256,7 +259,9 @@ def _watch_cache(state: RunState, span: Span) -> list[Finding]:
 
 
 def _space(state: RunState, span: Span) -> list[Finding]:
+    # An API server passes etcd's words on in a 500, of which there are samples; etcd's own answers are counted.
     refused = sum(_NO_SPACE in (item.message or "") for item in state.flow_samples if contains(span, item.t_s))
+    refused = max(refused, sum(refused_for_space(series, span) for series in state.flows.values()))
     sizes = [item.db_bytes for item in state.etcd.within(span) if not math.isnan(item.db_bytes)]
     if not refused and not sizes:
         return []

@@ -148,6 +148,8 @@ class RunState:
     host: HostSeries = field(default_factory=HostSeries)
     generator: list[GeneratorSample] = field(default_factory=list)
     generator_process: ProcessSeries = field(default_factory=ProcessSeries)
+    generator_workers: dict[int, ProcessSeries] = field(default_factory=dict)
+    """Processes that the load driver has started to make load, by pid."""
     api_servers: ApiServerMetrics = field(default_factory=ApiServerMetrics)
     latency: LatencyMetrics = field(default_factory=LatencyMetrics)
     """Histograms of the API servers."""
@@ -201,6 +203,12 @@ class RunState:
         start_s = min((phase.start_s for phase in self.phases), default=-math.inf)
         open_ended = not self.phases or any(phase.end_s is None for phase in self.phases)
         return start_s, math.inf if open_ended else self.end_s
+
+    @property
+    def generator_processes(self) -> list[tuple[str, ProcessSeries]]:
+        """The processes that make the load, each of which has one core: the driver, and those that it has started."""
+        workers = [(f"etcd load process {pid}", series) for pid, series in sorted(self.generator_workers.items())]
+        return [("load driver", self.generator_process), *workers]
 
     @property
     def current_phase(self) -> PhaseSpan | None:
@@ -366,8 +374,11 @@ def _driver(state: RunState, record: Record) -> None:
         float(share or 0.0),
     )
     rss_bytes, cpu_s = int(record["rss_bytes"]), float(record["cpu_s"])
+    workers = [(int(item["pid"]), int(item["rss_bytes"]), float(item["cpu_s"])) for item in record.get("workers") or ()]
     state.generator.append(sample)
     state.generator_process.add(t_s, record.get("pid"), rss_bytes, cpu_s)
+    for pid, worker_rss_bytes, worker_cpu_s in workers:
+        state.generator_workers.setdefault(pid, ProcessSeries()).add(t_s, pid, worker_rss_bytes, worker_cpu_s)
 
 
 def _component(state: RunState, name: str) -> ComponentSeries:

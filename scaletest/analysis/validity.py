@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from scaletest.analysis.evaluate import SUSTAINED_S
-from scaletest.analysis.flows import ArrivalTotals, FlowInterval
+from scaletest.analysis.flows import NO_SPACE, ArrivalTotals, FlowInterval, refused_for_space
 from scaletest.analysis.search import Reason
 from scaletest.analysis.searchlog import SearchLog, StepKind
 from scaletest.analysis.series import Span, contains, sustained
@@ -110,6 +110,7 @@ def check_validity(state: RunState, profile: Mapping[str, Any], *, broken_lines:
         checks += [*_alive(state, searched_s), *_lag(state, _spans(state, span)), *_cpu(state, span)]
         checks += [*_unread(state, span), *_rollouts(state, profile, searched_s)]
         checks += _arrivals(state, _spans(state, span), lambda flow: _has_objective(profile, f"flow.{flow}.dropped"))
+        checks += _space(state, span, lambda flow: _judges_errors(profile, flow))
     if state.search is not None:
         checks.append(_search(state.search))
     return checks
@@ -125,6 +126,7 @@ def check_step(state: RunState, span: Span) -> list[Check]:
         *_unread(state, span),
         # Arrivals that were dropped waited for the server: the step's objectives judge that.
         *_arrivals(state, [("the step", span)], lambda _flow: True),
+        *_space(state, span, lambda _flow: False),
     ]
 
 
@@ -140,7 +142,7 @@ def _search(log: SearchLog) -> Check:
     if found.reason is not Reason.GENERATOR_LIMIT or beyond:
         return Check("search", Grade.WARNING, said)
     remedy = "The generator is the limit of this search: more cores for it, or a smaller control plane."
-    return Check("search", Grade.BAD, said, remedy)
+    return Check("search", Grade.BAD, said, _MORE_SPACE if NO_SPACE in uncounted[-1].reason else remedy)
 
 
 def _graded(name: str, *, bad: bool, said: str, remedy: str) -> Check:
@@ -265,11 +267,15 @@ def _lag(state: RunState, spans: Iterable[tuple[str, Span]]) -> Iterator[Check]:
 
 
 def _cpu(state: RunState, span: Span) -> Iterator[Check]:
-    samples = [(item.end_s, item.cores) for item in state.generator_process.within(span) if item.end_s > item.start_s]
-    level = sustained(samples, SUSTAINED_S)
+    levels = []
+    for name, series in state.generator_processes:
+        samples = [(item.end_s, item.cores) for item in series.within(span) if item.end_s > item.start_s]
+        levels.append((sustained(samples, SUSTAINED_S), name))
+    level, name = max((item for item in levels if not math.isnan(item[0])), default=(math.nan, ""))
     if not math.isnan(level):
-        said = f"{level:.2f} cores for {SUSTAINED_S:g} s (limit {CPU_LIMIT_CORES:.2f} of one)"
-        remedy = "Fewer agents, longer periods, or smaller answers: one process has one core."
+        of = "" if name == levels[0][1] else f" of {name}"
+        said = f"{level:.2f} cores{of} for {SUSTAINED_S:g} s (limit {CPU_LIMIT_CORES:.2f} of one)"
+        remedy = "Fewer agents, longer periods, smaller answers, or (etcd) more processes: one process has one core."
         yield _graded("driver CPU", bad=level >= CPU_LIMIT_CORES, said=said, remedy=remedy)
 
 
@@ -366,10 +372,43 @@ def _begun(name: str, spans: list[tuple[str, ArrivalTotals]], *, drops_are_judge
     return _graded(f"arrivals of {name}", bad=short, said=said, remedy=remedy)
 
 
+def _space(state: RunState, span: Span, errors_are_judged: Callable[[str], bool]) -> Iterator[Check]:
+    """Say where etcd's quota was used up: what its flow measured after that is how fast etcd refuses."""
+    for name, series in sorted(state.flows.items()):
+        refused = refused_for_space(series, span)
+        if not refused:
+            continue
+        first = next(
+            item for item in series.intervals if any(NO_SPACE in step.outcomes for step in item.steps.values())
+        )
+        asked = sum(step.requests for step in series.totals(span).steps.values())
+        said = (
+            f"etcd's quota is used up ({NO_SPACE}): from {first.start_s:.0f} s on it refused writes, {refused:,} of {asked:,} "
+            f"requests of {name}; no rate or latency of {name} from then on is etcd's"
+        )
+        if errors_are_judged(name):
+            yield Check("etcd space", Grade.WARNING, f"{said}. An objective of the profile judges its errors")
+        else:
+            yield Check("etcd space", Grade.BAD, said, _MORE_SPACE)
+
+
+_MORE_SPACE: Final = "A larger quota (etcd's quota-backend-bytes), fewer or smaller writes, or compaction more often (kube-apiserver's etcd-compaction-interval)."
+
+
+def _judges_errors(profile: Mapping[str, Any], flow: str) -> bool:
+    return any(
+        text.startswith(f"flow.{flow}.") and (".error_rate" in text or ".errors" in text)
+        for text in _objective_texts(profile)
+    )
+
+
 def _has_objective(profile: Mapping[str, Any], subject: str) -> bool:
-    objectives = profile.get("objectives")
-    texts = [item.get("check") if isinstance(item, Mapping) else item for item in objectives or ()]
-    return any(isinstance(text, str) and text.replace(" ", "").startswith(subject) for text in texts)
+    return any(text.startswith(subject) for text in _objective_texts(profile))
+
+
+def _objective_texts(profile: Mapping[str, Any]) -> list[str]:
+    texts = [item.get("check") if isinstance(item, Mapping) else item for item in profile.get("objectives") or ()]
+    return [text.replace(" ", "") for text in texts if isinstance(text, str)]
 
 
 def _rollout_per_s(profile: Mapping[str, Any], flow: str) -> float | None:

@@ -8,7 +8,7 @@ from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Plan
 from scaletest.controlplane.record import ClusterRecord
 from scaletest.core.units import format_bytes, format_count, format_duration, format_share
-from scaletest.profile.schema import ArrivalsSpec, FlowSpec, Phase
+from scaletest.profile.schema import EtcdSpec, FlowSpec, PacedSpec, Phase
 from scaletest.runner.plan import RunPlan
 from scaletest.runner.searchplan import SearchPlan
 
@@ -102,6 +102,8 @@ def _flow_text(flow: FlowSpec, nodes: int) -> str:
     if flow.arrivals is not None:
         mix = ", ".join(flow.titles)
         return f"{_arrivals_text(flow.arrivals)} on {format_count(flow.arrivals.connections)} connections as {flow.identity}: {mix}"
+    if flow.etcd is not None:
+        return _etcd_text(flow.etcd)
     assert flow.placed is not None
     steps = ", ".join(step.title for step in flow.steps)
     rate_per_s = flow.placed.rollout_per_s
@@ -109,8 +111,18 @@ def _flow_text(flow: FlowSpec, nodes: int) -> str:
     return f"{format_count(flow.placed.total(nodes))} {flow.unit} {rate} as {flow.identity}: {steps}"
 
 
-def _arrivals_text(spec: ArrivalsSpec) -> str:
-    if spec.process == "closed":
+def _etcd_text(spec: EtcdSpec) -> str:
+    loop = (
+        f"{format_count(spec.in_flight)} clients in {_arrivals_text(spec)}" if spec.is_closed else _arrivals_text(spec)
+    )
+    processes = f" of {spec.processes} processes" if spec.processes > 1 else ""
+    titles = ", ".join(operation.title for operation in spec.operations)
+    watches = f", {format_count(spec.watches)} watches" if spec.watches else ""
+    return f"{loop} on {format_count(spec.all_connections)} connections{processes} to etcd: {titles}{watches}"
+
+
+def _arrivals_text(spec: PacedSpec) -> str:
+    if spec.is_closed:
         return "a closed loop"
     if spec.ramp is not None:
         rates = f"{spec.ramp.from_per_s:g}/s to {spec.ramp.to_per_s:g}/s over {format_duration(spec.ramp.over_s)}"

@@ -19,7 +19,7 @@ import errno
 import time
 from collections.abc import Sequence
 from random import Random
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import gevent
 from gevent.event import AsyncResult
@@ -29,22 +29,16 @@ from scaletest.core.errors import EnvironmentProblem
 from scaletest.load.alarm import Alarm
 from scaletest.load.channel import Channel, ChannelOwner, Ended
 from scaletest.load.connection import Endpoint, TlsContexts
-from scaletest.load.flow import Flow, Host
+from scaletest.load.flow import Flow, Host, TellingUser
 from scaletest.load.metadata import BodyHead, EdgeKeeper, FailureText, failure_text
 from scaletest.load.operations import Call, Mix, Operation
 from scaletest.load.outcomes import REQUEST_ERRORS, is_success
 from scaletest.load.pool import ChannelPool
 from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
-from scaletest.load.schedule import RateCurve, Schedule, curve_of
+from scaletest.load.schedule import Pacer, RateCurve, Schedule, curve_of
 from scaletest.load.statistics import ArrivalStatistics
 
 __all__ = ["ArrivalsFlow"]
-
-MOST_IN_FLIGHT: Final = 1_000
-"""Default of ``maxInFlight``: five seconds of silence at 200/s."""
-
-BEGUN_AT_ONCE: Final = 64
-"""Late arrivals begun in one turn of the event loop, a millisecond's work, before answers get their turn."""
 
 TELL_EVERY_S: Final = 0.05
 SWEEP_EVERY_S: Final = 0.1
@@ -60,19 +54,6 @@ DRAIN_S: Final = 1.0
 REMOVE_WITHIN_S: Final = 3.0
 
 
-class ArrivalsUser(User):
-    """The Locust User of a flow: tells Locust what was answered; each flow makes its own subclass."""
-
-    abstract = True
-    flow: ClassVar[ArrivalsFlow]
-
-    def live(self) -> None:
-        """Tell Locust, until killed."""
-        self.flow.tell()
-
-    tasks: list[Any] = [live]  # noqa: RUF012 - Locust's own declaration
-
-
 class ArrivalsFlow(Flow):
     """Arrivals of one flow; ``target`` is the number of connections."""
 
@@ -82,9 +63,9 @@ class ArrivalsFlow(Flow):
         assert spec is not None
         self._start = start
         self._spec = spec
-        self._closed = spec.process == "closed"
+        self._closed = spec.is_closed
         self._random = Random(start.seed)
-        self._most_in_flight = spec.max_in_flight or MOST_IN_FLIGHT
+        self._most_in_flight = spec.most_in_flight
         self._in_flight = 0
         self._endpoints: list[Endpoint] = []
         self._next_endpoint = 0
@@ -92,14 +73,13 @@ class ArrivalsFlow(Flow):
         self._pool = ChannelPool(self._connect, self._ended, size=start.target, keep=spec.keep_alive)
         self._pool.reconnects = self._count_reconnect
         self._mix: Mix | None = None
-        self._schedule: Schedule | None = None
-        self._next_due_s = 0.0
+        self._pacer: Pacer | None = None
         self._alarm: Alarm | None = None
         self._arrivals = ArrivalStatistics()
         self._untold: list[tuple[Operation, str, float, float, int, Exception | None]] = []
         self._stopping = False
         self._sweeper: gevent.Greenlet | None = None
-        self._user_class = type(f"arrivals-{self.name}", (ArrivalsUser,), {"flow": self})
+        self._user_class = type(f"arrivals-{self.name}", (TellingUser,), {"flow": self})
         self._users: list[User] = []
 
     # What the driver asks for.
@@ -200,18 +180,12 @@ class ArrivalsFlow(Flow):
         """Return the fields of this interval's record; see Flow."""
         record = super().take_record(interval_s, gauges)
         taken, self._arrivals = self._arrivals, ArrivalStatistics()
-        now_s, schedule = time.monotonic(), self._schedule
-        rate_per_s, behind = None, 0
-        if schedule is not None:
-            rate_per_s = schedule.rate_at(now_s)
-            late_s = now_s - self._next_due_s
-            # Those due and not begun, by the rate; the next one is due for certain.
-            behind = 1 + int(late_s * rate_per_s) if late_s > 0 and not self._stopping else 0
+        pacer = self._pacer
         return record | {
             "arrivals": {
-                "rate_per_s": rate_per_s,
+                "rate_per_s": pacer.rate_per_s() if pacer is not None else None,
                 **taken.to_json(),
-                "behind": behind,
+                "behind": pacer.behind() if pacer is not None and not self._stopping else 0,
                 "in_flight": self._in_flight,
                 "waiting": len(self._pool.waiting),
             }
@@ -222,21 +196,15 @@ class ArrivalsFlow(Flow):
     def _follow(self, curve: RateCurve) -> None:
         assert self._alarm is not None
         poisson = self._spec.process == "poisson"
-        self._schedule = Schedule(curve, time.monotonic(), self._random, poisson=poisson)
-        self._next_due_s = self._schedule.next_due_s()
-        self._alarm.set(self._next_due_s)
+        schedule = Schedule(curve, time.monotonic(), self._random, poisson=poisson)
+        self._pacer = Pacer(schedule, self._arrive)
+        self._alarm.set(self._pacer.next_due_s)
 
     def _ring(self) -> None:
-        schedule, alarm = self._schedule, self._alarm
-        assert schedule is not None
+        pacer, alarm = self._pacer, self._alarm
+        assert pacer is not None
         assert alarm is not None
-        for _ in range(BEGUN_AT_ONCE):
-            now_s = time.monotonic()
-            if self._next_due_s > now_s:
-                break
-            self._arrive(self._next_due_s, now_s)
-            self._next_due_s = schedule.next_due_s()
-        alarm.set(self._next_due_s)
+        alarm.set(pacer.ring())
 
     def _arrive(self, due_s: float, now_s: float) -> None:
         arrivals = self._arrivals

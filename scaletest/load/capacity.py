@@ -31,7 +31,7 @@ agents (``benchmarks/agents.py``), before the heap's growth over a long run."""
 
 def connections_per_user(spec: FlowSpec) -> int:
     """Connections that one unit of a flow's target (an agent, a watch, a connection, a user) may hold: one, and one for each watch."""
-    if spec.arrivals is not None or spec.watchers is not None:
+    if spec.paced is not None or spec.watchers is not None:
         return 1
     if spec.agents is None:
         # requests and geventhttpclient keep one connection for each user that sends one request at a time.

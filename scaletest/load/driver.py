@@ -27,6 +27,7 @@ from scaletest.load.agents import AgentsFlow
 from scaletest.load.arrivals import ArrivalsFlow
 from scaletest.load.capacity import raise_descriptor_limit
 from scaletest.load.connection import Sockets
+from scaletest.load.etcdflow import EtcdFlow
 from scaletest.load.flow import Flow, FlowRunner, Host
 from scaletest.load.locustfile import LocustfileFlow
 from scaletest.load.pipes import ReportPipe, claim_stdin, claim_stdout, read_lines
@@ -47,7 +48,9 @@ _PR_SET_PDEATHSIG = 1
 class Driver:
     """The flows of one process."""
 
-    def __init__(self, journal: JournalFile, reports: ReportPipe, interval_s: float) -> None:
+    def __init__(
+        self, journal: JournalFile, reports: ReportPipe, interval_s: float, fail: Callable[[str], None]
+    ) -> None:
         self.interval_s = interval_s
         self._journal = journal
         self._reports = reports
@@ -58,7 +61,7 @@ class Driver:
         environment.runner = runner
         runner.counts = self._user_counts
         self._sockets = Sockets()
-        self._host = Host(environment, events, runner, self._sockets, self._emit)
+        self._host = Host(environment, events, runner, self._sockets, self._emit, fail)
         self._flows: dict[str, Flow] = {}
         self._self_check = SelfCheck(self._sockets)
         self._interval_began_s = time.monotonic()
@@ -143,7 +146,8 @@ class Driver:
         self._interval_began_s = time.monotonic()
         for flow in list(self._flows.values()):
             self._emit("flow", **flow.take_record(interval_s))
-        self._emit("driver", **self._self_check.take_record(interval_s))
+        workers = [worker for flow in self._flows.values() for worker in flow.workers()]
+        self._emit("driver", **self._self_check.take_record(interval_s), workers=workers)
 
     def stop(self, reason: str) -> None:
         """Stop all flows and append what is left."""
@@ -159,6 +163,8 @@ def _kind_of(spec: FlowSpec) -> Callable[[Host, protocol.FlowStart], Flow]:
         return AgentsFlow
     if spec.watchers is not None:
         return WatchersFlow
+    if spec.etcd is not None:
+        return EtcdFlow
     return ArrivalsFlow if spec.arrivals is not None else LocustfileFlow
 
 
@@ -184,7 +190,7 @@ def main() -> int:
     end = _End()
     _end_by_signal(end)
     lines = read_lines(claim_stdin())
-    driver = _configure(lines, reports)
+    driver = _configure(lines, reports, end)
     if driver is None:
         reports.drain(1.0)
         return 2
@@ -196,7 +202,7 @@ def main() -> int:
     return 0
 
 
-def _configure(lines: Any, reports: ReportPipe) -> Driver | None:
+def _configure(lines: Any, reports: ReportPipe, end: _End) -> Driver | None:
     try:
         command = protocol.decode_command(next(lines, b""))
         if not isinstance(command, protocol.Configure):
@@ -207,7 +213,7 @@ def _configure(lines: Any, reports: ReportPipe) -> Driver | None:
         reports.send(protocol.DriverError(str(error)))
         return None
     journal.append("driver.ready", pid=os.getpid())
-    driver = Driver(journal, reports, command.interval_s)
+    driver = Driver(journal, reports, command.interval_s, end.ask)
     reports.send(protocol.Ready(os.getpid()))
     return driver
 

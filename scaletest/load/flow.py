@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
+from locust import User
 from locust.env import Environment
 from locust.runners import LocalRunner
 
@@ -18,7 +19,7 @@ from scaletest.load.metadata import FailureText
 from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
 from scaletest.load.statistics import FlowStatistics
 
-__all__ = ["Flow", "FlowRunner", "Host"]
+__all__ = ["Flow", "FlowRunner", "Host", "TellingUser"]
 
 
 class FlowRunner(LocalRunner):
@@ -49,6 +50,9 @@ class Host:
     sockets: Sockets
     emit: Callable[..., Record]
     """Append a record to the journal and report it: ``emit(kind, **fields)``."""
+
+    fail: Callable[[str], None]
+    """End the driver: something that a flow stands on is gone. Takes the reason."""
 
 
 class Flow:
@@ -97,6 +101,10 @@ class Flow:
         """Return target, started, connected and blocked, in agents."""
         raise NotImplementedError
 
+    def workers(self) -> list[dict[str, Any]]:
+        """Return ``pid``, ``cpu_s`` and ``rss_bytes`` of each process that the flow has started."""
+        return []
+
     def sample(self, step: str, outcome: str, status: int | None, text: FailureText, node: str | None) -> None:
         """Journal one failure's reason."""
         self.host.emit(
@@ -114,6 +122,19 @@ class Flow:
     def take_record(self, interval_s: float, gauges: dict[str, int] | None = None) -> dict[str, Any]:
         """Return the fields of this interval's record, and start the next interval."""
         return {"flow": self.name, "interval_s": interval_s, **(gauges or self.gauges()), **self.statistics.take()}
+
+
+class TellingUser(User):
+    """The Locust User that stands for a flow whose requests are not made by Users: tells Locust of them; each flow makes its own subclass."""
+
+    abstract = True
+    flow: ClassVar[Any]
+
+    def live(self) -> None:
+        """Tell Locust, until killed."""
+        self.flow.tell()
+
+    tasks: list[Any] = [live]  # noqa: RUF012 - Locust's own declaration
 
 
 def _place(traceback: TracebackType | None) -> str:

@@ -13,6 +13,7 @@ from collections import deque
 from typing import Any, Final
 
 from scaletest.core.resources import parse_resource
+from scaletest.load.protobuf import bytes_field, map_entry
 from scaletest.load.watchstream import REVISION_KEY
 from scaletest.profile.arrivals import OWN_KINDS, RequestSpec
 
@@ -148,27 +149,9 @@ def protobuf_body(resource: str, flow: str, size_bytes: int | None) -> bytes:
     """
 
     def write(payload: bytes) -> bytes:
-        metadata = _field(1, own_name(flow, NAME).encode()) + _entry(11, FLOW_LABEL, flow.encode())
-        data = _entry(2, "revision", REVISION.encode()) + _entry(2, "payload", payload)
-        type_meta = _field(1, b"v1") + _field(2, OWN_KINDS[resource].encode())
-        return b"k8s\x00" + _field(1, type_meta) + _field(2, _field(1, metadata) + data)
+        metadata = bytes_field(1, own_name(flow, NAME).encode()) + map_entry(11, FLOW_LABEL, flow.encode())
+        data = map_entry(2, "revision", REVISION.encode()) + map_entry(2, "payload", payload)
+        type_meta = bytes_field(1, b"v1") + bytes_field(2, OWN_KINDS[resource].encode())
+        return b"k8s\x00" + bytes_field(1, type_meta) + bytes_field(2, bytes_field(1, metadata) + data)
 
     return write(b"x" * max(0, (size_bytes or DEFAULT_BYTES) - len(write(b""))))
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """Return a length-delimited field."""
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _entry(number: int, key: str, value: bytes) -> bytes:
-    """Return an entry of a map."""
-    return _field(number, _field(1, key.encode()) + _field(2, value))
-
-
-def _varint(value: int) -> bytes:
-    parts = bytearray()
-    while value > 0x7F:
-        parts.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*parts, value])

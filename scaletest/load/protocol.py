@@ -68,10 +68,10 @@ class Configure:
 class FlowStart:
     """Start a flow.
 
-    ``target`` is the number of agents (of connections of arrivals, of a locustfile's users). Each agent stands on the node that has the fewest, and
+    ``target`` is the number of agents (of connections of arrivals and etcd, of a locustfile's users). Each agent stands on the node that has the fewest, and
     has that node's credential where ``node_credentials`` are given (one for each of ``nodes``), else that of ``access``.
     ``source_addresses`` are local addresses that connections are spread over; none: the kernel's choice.
-    ``directory`` is that of the profile, which a locustfile's path is relative to.
+    ``directory`` is that of the profile, which a locustfile's path is relative to. ``etcd_endpoint`` is for ``etcd`` flows.
     """
 
     flow: str
@@ -83,6 +83,7 @@ class FlowStart:
     seed: int = 0
     source_addresses: tuple[str, ...] = ()
     directory: Path | None = None
+    etcd_endpoint: str | None = None
 
     type = "start_flow"
 
@@ -98,6 +99,7 @@ class FlowStart:
             "seed": self.seed,
             "source_addresses": list(self.source_addresses),
             "directory": str(self.directory) if self.directory else None,
+            "etcd_endpoint": self.etcd_endpoint,
         }
 
     @classmethod
@@ -113,6 +115,7 @@ class FlowStart:
             seed=int(data["seed"]),
             source_addresses=tuple(data["source_addresses"]),
             directory=Path(data["directory"]) if data["directory"] else None,
+            etcd_endpoint=data["etcd_endpoint"],
         )
 
 
@@ -154,7 +157,7 @@ class SetTarget:
 
 @dataclass(frozen=True, slots=True)
 class SetRate:
-    """Have an arrivals flow go on at another rate, from now on and without end; its connections stay."""
+    """Have a flow with arrivals go on at another rate, from now on and without end; its connections stay."""
 
     flow: str
     rate_per_s: float

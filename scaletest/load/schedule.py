@@ -5,19 +5,24 @@ expected number of arrivals up to a time, Λ(t), is then quadratic in each span 
 of rate 1 into one of this rate (the time-rescaling theorem; Daley and Vere-Jones, *An Introduction to the Theory of
 Point Processes*, 7.4): points at 1, 2, 3 … give even gaps, points with exponential gaps a Poisson process.
 
-Pure: times are seconds since an origin, randomness comes in.
+Times are seconds since an origin, randomness and the clock come in.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Final
 
-from scaletest.profile.schema import ArrivalsSpec
+from scaletest.profile.rates import PacedSpec
 
-__all__ = ["RateCurve", "RateSpan", "Schedule", "curve_of"]
+__all__ = ["Pacer", "RateCurve", "RateSpan", "Schedule", "curve_of"]
+
+BEGUN_AT_ONCE: Final = 64
+"""Late arrivals begun in one turn of the event loop, a millisecond's work, before answers get their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,7 @@ class RateCurve:
         return self._final_s + (count - self._final_count) / self.final_per_s
 
 
-def curve_of(spec: ArrivalsSpec) -> RateCurve:
+def curve_of(spec: PacedSpec) -> RateCurve:
     """Return the rate in time that a profile asks for."""
     if spec.ramp is not None:
         ramp = spec.ramp
@@ -99,22 +104,68 @@ def curve_of(spec: ArrivalsSpec) -> RateCurve:
 
 
 class Schedule:
-    """The times at which arrivals are due, in order; ``poisson`` or evenly spaced."""
+    """The times at which arrivals are due, in order; ``poisson`` or evenly spaced.
 
-    __slots__ = ("_count", "_curve", "_origin_s", "_poisson", "_random")
+    One of several processes takes ``share`` (its index, of how many): evenly spaced arrivals in turn, or a Poisson process of a part of the
+    rate (of which several are again one with the whole).
+    """
 
-    def __init__(self, curve: RateCurve, origin_s: float, random: Random, *, poisson: bool) -> None:
+    __slots__ = ("_count", "_curve", "_of", "_origin_s", "_poisson", "_random")
+
+    def __init__(
+        self, curve: RateCurve, origin_s: float, random: Random, *, poisson: bool, share: tuple[int, int] = (0, 1)
+    ) -> None:
+        index, self._of = share
         self._curve = curve
         self._origin_s = origin_s
         self._random = random
         self._poisson = poisson
-        self._count = 0.0
+        self._count = 0.0 if poisson else float(index + 1 - self._of)
 
     def next_due_s(self) -> float:
         """Return when the next arrival is due; each call is one arrival. Never earlier than the one before."""
-        self._count += self._random.expovariate(1.0) if self._poisson else 1.0
+        self._count += self._of * (self._random.expovariate(1.0) if self._poisson else 1.0)
         return self._origin_s + self._curve.time_of(self._count)
 
     def rate_at(self, now_s: float) -> float:
-        """Return the arrivals per second at a time."""
+        """Return the arrivals per second at a time, those of all processes together."""
         return self._curve.rate_at(now_s - self._origin_s)
+
+    def own_rate_at(self, now_s: float) -> float:
+        """Return the arrivals per second at a time, of this share."""
+        return self.rate_at(now_s) / self._of
+
+
+class Pacer:
+    """Begins arrivals when they are due, for an alarm of whatever event loop there is."""
+
+    __slots__ = ("_arrive", "_clock_s", "_schedule", "next_due_s")
+
+    def __init__(
+        self, schedule: Schedule, arrive: Callable[[float, float], None], clock_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``arrive`` is called with the time at which an arrival was due, and the time it is now."""
+        self._schedule = schedule
+        self._arrive = arrive
+        self._clock_s = clock_s
+        self.next_due_s = schedule.next_due_s()
+
+    def ring(self) -> float:
+        """Begin what is due; return when to ring again."""
+        for _ in range(BEGUN_AT_ONCE):
+            now_s = self._clock_s()
+            if self.next_due_s > now_s:
+                break
+            self._arrive(self.next_due_s, now_s)
+            self.next_due_s = self._schedule.next_due_s()
+        return self.next_due_s
+
+    def rate_per_s(self) -> float:
+        """Return the arrivals asked for per second now."""
+        return self._schedule.rate_at(self._clock_s())
+
+    def behind(self) -> int:
+        """Return how many are due and not begun, by the rate; the next one is due for certain."""
+        now_s = self._clock_s()
+        late_s = now_s - self.next_due_s
+        return 1 + int(late_s * self._schedule.own_rate_at(now_s)) if late_s > 0 else 0

@@ -6,6 +6,7 @@ One record a second and flow goes to the journal; ``take`` returns it and starts
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,6 +93,18 @@ class ArrivalStatistics:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value."""
         return {"due": self.due, "sent": self.sent, "dropped": self.dropped, "lag_us": self.lag_us.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ArrivalStatistics:
+        """Read what ``to_json`` gave."""
+        return cls(int(data["due"]), int(data["sent"]), int(data["dropped"]), Histogram.from_json(data["lag_us"]))
+
+    def merge(self, other: ArrivalStatistics) -> None:
+        """Add what another pacer did in the same interval."""
+        self.due += other.due
+        self.sent += other.sent
+        self.dropped += other.dropped
+        self.lag_us.merge(other.lag_us)
 
 
 class FlowStatistics:

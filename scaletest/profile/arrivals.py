@@ -13,12 +13,12 @@ from scaletest.profile.forms import (
     KubeName,
     ObjectBytes,
     PositiveDurationS,
-    PositiveRatePerS,
     StepLabel,
 )
 from scaletest.profile.model import Model
+from scaletest.profile.rates import PacedSpec
 
-__all__ = ["OWN_KINDS", "ArrivalsSpec", "NameRange", "RampSpec", "RateStepSpec", "RequestSpec", "parse_name_range"]
+__all__ = ["OWN_KINDS", "ArrivalsSpec", "NameRange", "RequestSpec", "parse_name_range"]
 
 OWN_KINDS: Final = {
     "v1/configmaps": "ConfigMap",
@@ -84,40 +84,9 @@ def _names(text: str) -> str:
 Names = Annotated[str, AfterValidator(_names), Form("name, or range of names (`gpu-[00000-06999]`)")]
 
 
-class RampSpec(Model):
-    """A rate that changes evenly, and then stays."""
-
-    from_per_s: PositiveRatePerS = Field(alias="from", description="Rate at the start.")
-    to_per_s: PositiveRatePerS = Field(alias="to", description="Rate at the end, and from then on.")
-    over_s: PositiveDurationS = Field(alias="over", description="Time that the change takes.")
-
-
-class RateStepSpec(Model):
-    """A rate for a time."""
-
-    rate_per_s: PositiveRatePerS = Field(alias="rate", description="Arrivals per second.")
-    for_s: PositiveDurationS = Field(alias="for", description="How long; the last rate stays.")
-
-
-class ArrivalsSpec(Model):
+class ArrivalsSpec(PacedSpec):
     """Requests that arrive on their own schedule, whether or not earlier ones were answered (an open model)."""
 
-    rate_per_s: PositiveRatePerS | None = Field(None, alias="rate", description="Arrivals per second.")
-    ramp: RampSpec | None = Field(None, description="A rate that rises or falls evenly.")
-    steps: list[RateStepSpec] | None = Field(None, min_length=1, description="One rate after the other.")
-    process: Literal["poisson", "even", "closed"] = Field(
-        "poisson",
-        description=(
-            "`poisson`: independent clients, exponential gaps. `even`: equal gaps. `closed`: no schedule and no rate; every "
-            "connection asks again as soon as it was answered."
-        ),
-    )
-    max_in_flight: int | None = Field(
-        None,
-        ge=1,
-        le=100_000,
-        description="Arrivals begun and not ended; one that comes on top is dropped, and counted. Default: 1,000.",
-    )
     connections: int = Field(
         16,
         ge=1,
@@ -131,21 +100,6 @@ class ArrivalsSpec(Model):
         le=100_000,
         description="Objects of its own, for each resource and namespace that the mix asks for without a name.",
     )
-
-    @model_validator(mode="after")
-    def _one_rate(self) -> Self:
-        given = [name for name in ("rate_per_s", "ramp", "steps") if getattr(self, name) is not None]
-        if self.process == "closed":
-            if given:
-                msg = "a closed loop has no rate: leave out rate, ramp and steps"
-                raise ValueError(msg)
-            if self.max_in_flight is not None:
-                msg = "a closed loop has one request in flight on each connection: leave out maxInFlight"
-                raise ValueError(msg)
-        elif len(given) != 1:
-            msg = "arrivals have exactly one of rate, ramp, steps"
-            raise ValueError(msg)
-        return self
 
 
 _VERBS = ("get", "list", "watchList", "create", "put", "patch", "delete")

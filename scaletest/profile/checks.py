@@ -219,9 +219,9 @@ def _flow_subject_issue(profile: Profile, path: Path, subject: Subject, name: st
         return _missing(path, f"step of flow {name!r} called", subject.step, titles)
     if subject.step is not None and subject.measure in _WHOLE_FLOW | _PACER:
         return Issue(path, f"{subject.measure} is measured for a whole flow, not for a step")
-    if flow.arrivals is None and (subject.measure in _PACER or subject.measure.startswith("service_")):
+    if flow.paced is None and (subject.measure in _PACER or subject.measure.startswith("service_")):
         return Issue(path, f"{subject.measure} is measured for arrivals, and flow {name!r} has none")
-    if flow.arrivals is not None and flow.arrivals.process == "closed" and subject.measure in _PACER:
+    if flow.paced is not None and flow.paced.is_closed and subject.measure in _PACER:
         return Issue(path, f"{subject.measure} goes with a rate, and flow {name!r} is a closed loop")
     return None
 

@@ -39,6 +39,7 @@ __all__ = [
     "SizeBytes",
     "StepLabel",
     "Version",
+    "size_between",
     "without_run_time_words",
 ]
 
@@ -79,7 +80,9 @@ def _no_flood(value: float) -> float:
     return value
 
 
-def _size_between(low_bytes: int, high_bytes: int) -> AfterValidator:
+def size_between(low_bytes: int, high_bytes: int) -> AfterValidator:
+    """Return the check of a size that has limits."""
+
     def check(value: int) -> int:
         if not low_bytes <= value <= high_bytes:
             msg = f"must be from {units.write_bytes(low_bytes)} to {units.write_bytes(high_bytes)}"
@@ -142,11 +145,11 @@ PositiveDurationS = Annotated[DurationS, AfterValidator(_positive)]
 PeriodS = Annotated[DurationS, AfterValidator(_no_flood)]
 SizeBytes = Annotated[int, *_unit(units.parse_bytes, units.write_bytes), Form("size (`3KB`, `2GiB`)")]
 # 16 MiB: less than any component's own program text; it would only ever be killed.
-CapBytes = Annotated[SizeBytes, _size_between(16 * 2**20, 2**44)]
+CapBytes = Annotated[SizeBytes, size_between(16 * 2**20, 2**44)]
 # 256 KiB is the API's limit on the annotations of one object, with which a pod is padded.
-PodBytes = Annotated[SizeBytes, _size_between(0, 250 * 10**3)]
+PodBytes = Annotated[SizeBytes, size_between(0, 250 * 10**3)]
 # 1 MiB is the API's limit on the data of a ConfigMap or Secret, and under etcd's 1.5 MiB per request.
-ObjectBytes = Annotated[SizeBytes, _size_between(0, 10**6)]
+ObjectBytes = Annotated[SizeBytes, size_between(0, 10**6)]
 PositiveRatePerS = Annotated[
     float, *_unit(units.parse_rate_per_s, units.write_rate), AfterValidator(_positive), Form("rate (`80/s`, `4800/m`)")
 ]

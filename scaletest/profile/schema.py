@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from scaletest.core.resources import parse_resource
 from scaletest.profile.actions import Action
 from scaletest.profile.arrivals import ArrivalsSpec, RequestSpec
+from scaletest.profile.etcd import EtcdSpec
 from scaletest.profile.forms import (
     CapBytes,
     Condition,
@@ -38,6 +39,7 @@ from scaletest.profile.forms import (
 from scaletest.profile.gate import GateSpec
 from scaletest.profile.model import Model
 from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
+from scaletest.profile.rates import PacedSpec
 from scaletest.profile.search import BeyondSpec, SearchSpec, SearchStepSpec
 from scaletest.profile.variants import VariantSpec
 
@@ -50,6 +52,7 @@ __all__ = [
     "BeyondSpec",
     "ComponentName",
     "ControlPlaneSpec",
+    "EtcdSpec",
     "FleetSpec",
     "FlowSpec",
     "GateSpec",
@@ -59,6 +62,7 @@ __all__ = [
     "ObjectiveSpec",
     "ObjectsSpec",
     "ObserveSpec",
+    "PacedSpec",
     "Phase",
     "PoolSpec",
     "ProbeSpec",
@@ -353,12 +357,13 @@ class FlowSpec(Model):
     agents: AgentsSpec | None = Field(None, description="Closed loop: one client per node.")
     watchers: WatchersSpec | None = Field(None, description="Standing watches.")
     arrivals: ArrivalsSpec | None = Field(None, description="Open loop: a mix of requests at a given rate.")
+    etcd: EtcdSpec | None = Field(None, description="Key-value traffic straight to etcd.")
     locustfile: LocustfileSpec | None = Field(None, description="Users of a locustfile.")
     identity: str = Field(
         "admin",
         description=(
             "`system:masters` (exempt from APF), `admin` (an ordinary cluster-admin), `on-call` (with its own "
-            "FlowSchema), `serviceAccount:NAMESPACE/NAME`, or `node` (each agent is its node)."
+            "FlowSchema), `serviceAccount:NAMESPACE/NAME`, or `node` (each agent is its node). `etcd` flows have none."
         ),
     )
     steps: list[StepSpec] = Field(
@@ -401,11 +406,13 @@ class FlowSpec(Model):
         return self
 
     def _misfits(self) -> list[tuple[bool, str]]:
-        kinds = [kind for kind in ("agents", "watchers", "arrivals", "locustfile") if getattr(self, kind) is not None]
+        kinds = [
+            kind for kind in ("agents", "watchers", "arrivals", "etcd", "locustfile") if getattr(self, kind) is not None
+        ]
         of_agents = bool(self.steps) or self.limit is not None or self.on_error != BackoffSpec()
         return [
             (self.daemon_set is not None and self.agents is None, "daemonSet goes with agents"),
-            (len(kinds) != 1, "a flow has exactly one of agents, watchers, arrivals, locustfile"),
+            (len(kinds) != 1, "a flow has exactly one of agents, watchers, arrivals, etcd, locustfile"),
             (self.agents is not None and not self.steps, "agents need at least one step"),
             (
                 self.watchers is not None and {step.verb for step in self.steps} != {"watch"},
@@ -419,6 +426,10 @@ class FlowSpec(Model):
                 "arrivals are written in mix, and none waits for another: steps, limit and onError go with agents",
             ),
             (
+                self.etcd is not None and (of_agents or self.identity != "admin"),
+                "etcd knows no identities, and its operations are written in etcd: identity, steps, limit and onError go with others",
+            ),
+            (
                 self.locustfile is not None and (bool(self.steps) or self.limit is not None),
                 "a locustfile makes its own requests: steps and limit go with agents",
             ),
@@ -427,7 +438,8 @@ class FlowSpec(Model):
     @property
     def titles(self) -> list[str]:
         """Names of the steps or requests; a locustfile's come from its code."""
-        return [step.title for step in self.steps] + [request.title for request in self.mix]
+        own = self.etcd.titles if self.etcd is not None else []
+        return [step.title for step in self.steps] + [request.title for request in self.mix] + own
 
     @property
     def placed(self) -> AgentsSpec | WatchersSpec | None:
@@ -437,9 +449,14 @@ class FlowSpec(Model):
     @property
     def unit(self) -> str:
         """What ``target`` counts."""
-        if self.watchers is not None:
-            return "watches"
-        return "agents" if self.agents is not None else "connections" if self.arrivals is not None else "users"
+        if self.placed is not None:
+            return "agents" if self.agents is not None else "watches"
+        return "connections" if self.paced is not None else "users"
+
+    @property
+    def paced(self) -> PacedSpec | None:
+        """The schedule of its requests; None for flows that have none."""
+        return self.arrivals or self.etcd
 
     def target(self, nodes: int) -> int:
         """Agents or watches for a fleet of ``nodes``, connections, or a locustfile's users."""
@@ -447,6 +464,8 @@ class FlowSpec(Model):
             return self.placed.total(nodes)
         if self.arrivals is not None:
             return self.arrivals.connections
+        if self.etcd is not None:
+            return self.etcd.all_connections
         return self.locustfile.users if self.locustfile is not None else 0
 
 

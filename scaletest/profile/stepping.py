@@ -25,7 +25,7 @@ __all__ = ["StepChange", "flows_at_the_end", "load_flows", "refusals", "step_cha
 
 _READ_ONCE: Final = AS_WRITTEN | {"summary", "slo", "phases"}
 _TARGETS: Final = frozenset({
-    ("agents", "count"), ("agents", "perNode"), ("agents", "rollout"), ("arrivals", "rate"),
+    ("agents", "count"), ("agents", "perNode"), ("agents", "rollout"), ("arrivals", "rate"), ("etcd", "rate"),
     ("watchers", "count"), ("watchers", "perNode"), ("watchers", "rollout"),
 })  # fmt: skip
 

@@ -172,7 +172,8 @@ def _flow(name: str, series: FlowSeries, unit: str, profile: Mapping[str, Any]) 
     connect_us = Histogram.merged(step.connect_us for step in totals.steps.values())
     return doc.FlowReport(
         flow=name,
-        identity=str(spec.get("identity", "admin")) if isinstance(spec, Mapping) else None,
+        # etcd asks nobody who they are.
+        identity=str(spec.get("identity", "admin")) if isinstance(spec, Mapping) and not spec.get("etcd") else None,
         unit=unit,
         target=max(item.target for item in series.intervals),
         started=max(item.started for item in series.intervals),
@@ -395,6 +396,6 @@ def _generator(state: RunState) -> doc.GeneratorReport | None:
         lag_max_s=_seconds(lag, 1.0),
         cpu_mean_cores=_generator_value(state, "cpu"),
         memory_max_bytes=_generator_value(state, "memory"),
-        cpu_max_cores=state.generator_process.most_cores(span),
+        cpu_max_cores=max(series.most_cores(span) for _, series in state.generator_processes),
         sockets_max=max(item.sockets for item in state.generator),
     )

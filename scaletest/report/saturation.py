@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from scaletest.analysis.flows import NO_SPACE
 from scaletest.analysis.limiting import Finding, Resource
 from scaletest.analysis.saturation import Attribution, Point, Saturation
 from scaletest.analysis.search import Conclusion, Outcome, Reason
-from scaletest.analysis.searchlog import SearchLog
+from scaletest.analysis.searchlog import SearchLog, StepKind
 from scaletest.core.units import format_bytes, format_count, format_duration, format_share
 from scaletest.report import document as doc
 from scaletest.report.limits import figures_text, limit_report, limit_text
@@ -100,6 +101,9 @@ def _why(log: SearchLog, found: Conclusion) -> Iterator[str]:
             yield "That is where the search begins: start it with a lighter load, or ask for less in search.holds."
         case Reason.GENERATOR_LIMIT:
             loads = ", ".join(load_text(log, value) for value in found.unusable)
+            if any(NO_SPACE in step.reason for step in log.of_kind(StepKind.SEARCH) if not step.counted):
+                yield f"etcd's quota was used up ({NO_SPACE}) at {loads}: this says nothing of the rate that it could take."
+                return
             yield f"The load generator could not make {loads}: this says nothing of the control plane beyond it."
         case Reason.OUT_OF_TIME:
             yield "The time for the search was over (search.atMost)."

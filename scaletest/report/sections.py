@@ -199,10 +199,9 @@ def _flows(document: Document, width: int) -> Iterator[Drawn]:
             agents = f"{flow.started:,} of {flow.target:,} {flow.unit} started, {flow.connected:,} {connected}"
             yield drawing.line(f"{flow.flow}{identity}: {agents}, {format_duration(flow.active_s)}")
         if flow.connections:
-            yield drawing.line(
-                f"{flow.connections:,} connections made, p99 {glyphs.duration_text(flow.connect_p99_s)} (TCP and TLS)",
-                "dim",
-            )
+            what = "TCP and TLS" if identity else "TCP and HTTP/2"
+            took = glyphs.duration_text(flow.connect_p99_s)
+            yield drawing.line(f"{flow.connections:,} connections made, p99 {took} ({what})", "dim")
         if flow.exceptions:
             yield drawing.line(f"{flow.exceptions:,} exceptions in the locustfile", "yellow")
         yield _steps(flow, width)

@@ -120,8 +120,8 @@ class Acting:
 
     async def _retarget(self, flow: str, spec: FlowSpec) -> None:
         scene = self._scene
-        if spec.arrivals is not None and spec.arrivals.rate_per_s is not None:
-            await scene.driver.set_rate(SetRate(flow, spec.arrivals.rate_per_s))
+        if spec.paced is not None and spec.paced.rate_per_s is not None:
+            await scene.driver.set_rate(SetRate(flow, spec.paced.rate_per_s))
         elif spec.placed is not None:
             scene.targets[flow] = spec.target(len(scene.nodes()))
             await scene.driver.set_target(SetTarget(flow, scene.targets[flow], spec.placed.rollout_per_s))

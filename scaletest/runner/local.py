@@ -186,6 +186,7 @@ class LocalEngines:
                 node_credentials=await scene.node_credentials(flow, nodes),
                 seed=self._rng.getrandbits(32),
                 directory=self._loaded.directory,
+                etcd_endpoint=scene.cluster.etcd_endpoint,
             )
         )
         scene.targets[flow] = target

@@ -135,3 +135,62 @@ def test_a_malformed_record_is_counted_and_changes_nothing() -> None:
 
     assert 1 == state.malformed["flow"]
     assert not state.flows
+
+
+def refused(outcomes: dict[str, int]) -> RunState:
+    return run(arrivals(), arrivals(), steps={"put": step([3_000] * 90, [1_000] * 10, outcomes)})
+
+
+def space(checks: list[Check]) -> Check | None:
+    return next((item for item in checks if item.name == "etcd space"), None)
+
+
+def test_a_run_whose_etcd_has_no_space_is_not_told_as_its_rate() -> None:
+    state = refused({"OK": 90, "NOSPACE": 10})
+    check = space(check_validity(state, {}))
+
+    assert check is not None
+    assert Grade.BAD == check.grade
+    assert check.said.startswith(
+        "etcd's quota is used up (NOSPACE): from 0 s on it refused writes, 20 of 200 requests of gets;"
+    )
+    assert check.remedy is not None
+    step_check = space(check_step(state, (0.0, 2.0)))
+    assert step_check is not None
+    assert Grade.BAD == step_check.grade
+
+
+@pytest.mark.parametrize("objective", ["flow.gets.error_rate < 1%", "flow.gets.put.errors == 0"])
+def test_where_an_objective_judges_the_errors_it_decides(objective: str) -> None:
+    state = refused({"OK": 90, "NOSPACE": 10})
+    check = space(check_validity(state, {"objectives": [{"check": objective}]}))
+
+    assert check is not None
+    assert Grade.WARNING == check.grade
+
+
+def test_other_errors_of_etcd_say_nothing_of_its_space() -> None:
+    state = refused({"OK": 90, "UNAVAILABLE": 10})
+
+    assert space(check_validity(state, {})) is None
+    assert 0.1 == pytest.approx(value(state, "flow.gets.error_rate"))
+
+
+def test_the_busiest_process_of_the_generator_is_the_one_that_counts() -> None:
+    def busy(cores: float) -> Check:
+        workers = [
+            [{"pid": pid, "rss_bytes": 1, "cpu_s": share * t} for pid, share in ((7, 0.2), (8, cores))]
+            for t in range(31)
+        ]
+        records = [
+            record("phase.start", 0.0, phase="one"),
+            record("flow.start", 0.0, flow="gets", target=16),
+            *(flow(float(t), "gets", steps={}, arrivals=arrivals()) for t in range(1, 31)),
+            *(driver(float(t), workers=workers[t]) for t in range(31)),
+        ]
+        checks = check_validity(RunState().apply_all(records), {})
+        return next(item for item in checks if item.name == "driver CPU")
+
+    assert Grade.GOOD == busy(0.8).grade
+    assert Grade.BAD == busy(0.95).grade
+    assert "0.95 cores of etcd load process 8" in busy(0.95).said

@@ -10,7 +10,7 @@ import pytest
 from scaletest.analysis.limiting import Finding, Resource, findings, in_flight_limits, limiting
 from scaletest.analysis.state import RunState
 from scaletest.core.journal import Record
-from tests.analysis.journals import GIB, apf_level, apiserver, driver, etcd, host, process, record
+from tests.analysis.journals import GIB, apf_level, apiserver, driver, etcd, flow, host, process, record, step
 
 SPAN = (0.0, 60.0)
 
@@ -71,8 +71,10 @@ def no_space(message: str) -> list[Record]:
     return [record("flow.sample", 30.0, **sample)]
 
 
-def driven(cores: float) -> list[Record]:
-    return [driver(float(t), cpu_s=cores * t) for t in (1, 30, 59)]
+def driven(cores: float, *, worker: float = 0.0) -> list[Record]:
+    times = (1, 30, 59)
+    workers = [[{"pid": 7, "cpu_s": worker * t, "rss_bytes": 1}] if worker else [] for t in times]
+    return [driver(float(t), cpu_s=cores * t, workers=items) for t, items in zip(times, workers, strict=True)]
 
 
 def collected(share: float, *, memory: float = GIB, limit: float | None = None, spare_s: float = 0.0) -> list[Record]:
@@ -150,7 +152,10 @@ def found(*records: Record, profile: Mapping[str, Any] | None = None) -> str:
         ([limit("etcd"), *used_by_etcd(1.79)], "none"),
         (no_space("etcdserver: mvcc: database space exceeded"), "etcd_space etcd"),
         (no_space("etcdserver: request timed out"), "none"),
+        ([flow(5.0, "puts", steps={"put": step(outcomes={"OK": 9, "NOSPACE": 1})})], "etcd_space etcd"),
+        ([flow(5.0, "puts", steps={"put": step(outcomes={"OK": 9, "UNAVAILABLE": 1})})], "none"),
         (driven(0.91), "generator load driver"),
+        (driven(0.1, worker=0.91), "generator etcd load process 7"),
         (driven(0.89), "none"),
         (collected(0.251, memory=0.901 * GIB, limit=GIB), "gc kube-apiserver"),
         (collected(0.249, memory=0.901 * GIB, limit=GIB), "none"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.load.schedule import RateCurve, RateSpan, Schedule, curve_of
+from scaletest.load.schedule import Pacer, RateCurve, RateSpan, Schedule, curve_of
 from scaletest.profile.schema import ArrivalsSpec
 
 RATES = st.floats(0.1, 1e5)
@@ -109,3 +109,37 @@ def test_a_poisson_ramp_has_the_right_number_in_each_part() -> None:
 def test_a_rate_is_above_0_and_finite(rate: float) -> None:
     with pytest.raises(ValueError, match="above 0"):
         RateCurve((), rate)
+
+
+@given(CURVES, st.integers(1, 5))
+def test_even_arrivals_shared_by_processes_are_those_of_one(curve: RateCurve, of: int) -> None:
+    shares = [Schedule(curve, 0.0, Random(1), poisson=False, share=(index, of)) for index in range(of)]
+
+    assert times(curve, 6 * of, poisson=False) == sorted(share.next_due_s() for share in shares for _ in range(6))
+
+
+def test_poisson_arrivals_shared_by_processes_have_the_rate_of_all() -> None:
+    shares = [Schedule(RateCurve((), 100.0), 0.0, Random(index), poisson=True, share=(index, 4)) for index in range(4)]
+    due = [share.next_due_s() for share in shares for _ in range(2_000)]
+
+    assert 100.0 == pytest.approx(sum(point < 60 for point in due) / 60, rel=0.1)
+    assert [100.0] * 4 == [share.rate_at(1.0) for share in shares]
+
+
+def test_a_pacer_begins_what_is_due_a_part_of_it_at_a_time_and_knows_how_much_it_is_behind() -> None:
+    now = [0.0]
+    begun: list[tuple[float, float]] = []
+    schedule = Schedule(RateCurve((), 100.0), 0.0, Random(1), poisson=False)
+    pacer = Pacer(schedule, lambda due_s, now_s: begun.append((due_s, now_s)), lambda: now[0])
+
+    assert 0.01 == pytest.approx(pacer.ring())
+    assert [] == begun
+    now[0] = 1.005
+    assert (100, 100.0) == (pacer.behind(), pacer.rate_per_s())
+    assert pacer.ring() < 1.005
+    assert 0 < len(begun) < 100
+    while pacer.ring() <= now[0]:
+        pass
+    assert 100 == len(begun)
+    assert [1.005] * 100 == [now_s for _, now_s in begun]
+    assert 0 == pacer.behind()

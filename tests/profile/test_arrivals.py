@@ -101,7 +101,7 @@ def test_a_request_that_cannot_be_is_refused(request_: dict[str, Any], said: str
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"agents": {"count": 1, "rollout": "1/s"}}, "exactly one of agents, watchers, arrivals, locustfile"),
+        ({"agents": {"count": 1, "rollout": "1/s"}}, "exactly one of agents, watchers, arrivals, etcd, locustfile"),
         ({"steps": [{"get": "/readyz"}]}, "steps, limit and onError go with agents"),
         ({"onError": {"first": "1s"}}, "steps, limit and onError go with agents"),
         ({"mix": []}, "a mix of at least one request"),

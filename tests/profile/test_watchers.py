@@ -51,5 +51,5 @@ def test_the_search_of_writes_that_are_watched_can_be_one_of_watches_instead() -
     instead = ["search.parameter=watches", "search.to=19000", "watches=500", "writes=4/s"]
     watches = load_profile("saturation-watch", instead)
 
-    assert 40 == writes.at("writes", "40/s").flows["writes"].arrivals.rate_per_s  # type: ignore[union-attr]
-    assert 900 == watches.at("watches", 900).flows["watches"].target(0)
+    assert 40 == writes.at({"writes": "40/s"}).flows["writes"].arrivals.rate_per_s  # type: ignore[union-attr]
+    assert 900 == watches.at({"watches": 900}).flows["watches"].target(0)

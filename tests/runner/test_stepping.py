@@ -31,8 +31,9 @@ def profile(nodes: int = 4, count: int = 5, rate: str = "10/s") -> Profile:
                 "each": {"agents": {"perNode": 2, "rollout": "1/s"}, "steps": [{"list": "pods"}]},
                 "some": {"agents": {"count": count, "rollout": "7/s"}, "steps": [{"list": "pods"}]},
                 "rate": {"arrivals": {"rate": rate}, "mix": [{"get": "/version"}]},
+                "store": {"etcd": {"rate": rate, "operations": [{"op": "put"}]}},
             },
-            "phases": [{"name": "a", "start": ["each", "some", "rate"], "for": "1s"}],
+            "phases": [{"name": "a", "start": ["each", "some", "rate", "store"], "for": "1s"}],
             "objectives": ["host.cpu_idle > 0%"],
         }
     )
@@ -63,11 +64,11 @@ async def no_capture(_capture: Capture) -> list[str]:
 
 
 def step_to(
-    directory: Path, after: Profile, running: tuple[str, ...] = ("each", "some", "rate")
+    directory: Path, after: Profile, running: tuple[str, ...] = ("each", "some", "rate", "store")
 ) -> list[protocol.Command]:
     async def run() -> list[protocol.Command]:
         before, driver = profile(), FakeDriver()
-        targets = {"each": 8, "some": 5, "rate": 16}
+        targets = {"each": 8, "some": 5, "rate": 16, "store": 1}
         scene = Scene(
             before, cast("KwokControlPlane", Cluster()), cast("FleetState", Fleet()), driver, {"system:masters": ACCESS},
             lambda _server: None, no_capture, targets={flow: targets[flow] for flow in running},
@@ -92,7 +93,11 @@ def test_a_pool_shrinks_and_the_agents_of_its_nodes_stop(tmp_path: Path) -> None
 def test_numbers_and_rates_change_as_flows_run(tmp_path: Path) -> None:
     commands = step_to(tmp_path, profile(count=9, rate="25/s"))
 
-    assert [protocol.SetRate("rate", 25.0), protocol.SetTarget("some", 9, rollout_per_s=7.0)] == commands
+    assert [
+        protocol.SetRate("rate", 25.0),
+        protocol.SetTarget("some", 9, rollout_per_s=7.0),
+        protocol.SetRate("store", 25.0),
+    ] == commands
 
 
 def test_a_flow_that_was_stopped_is_told_nothing(tmp_path: Path) -> None:
