@@ -6,6 +6,7 @@ a second time was a minute of each run. The environment's own, editable scaletes
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -21,7 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(*argv: str, cwd: Path) -> str:
-    done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, f"{argv}: {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
