@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
+from typing import Final
 
-__all__ = ["Format"]
+__all__ = ["COMPARED", "Format"]
 
 
 class Format(enum.StrEnum):
@@ -20,3 +21,7 @@ class Format(enum.StrEnum):
     BENCHMARK_SMALLER = "benchmark-smaller"
     """For github-action-benchmark: figures that are the better the smaller they are."""
     BENCHMARK_BIGGER = "benchmark-bigger"
+
+
+COMPARED: Final = (Format.TEXT, Format.JSON, Format.MARKDOWN, Format.JUNIT)
+"""What a comparison of runs is written as."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,9 +14,12 @@ from scaletest.analysis.comparison import Comparison, RunSet, What, compare, pro
 from scaletest.analysis.gatelooks import DEFAULT_REPEAT, looks, setting_of
 from scaletest.analysis.gating import Despite, Gate, Rule, decide, is_clear, refuse_unknown
 from scaletest.analysis.measures import RunMeasures
+from scaletest.cli._comparisons import deliver_comparison
+from scaletest.cli._formats import Format
 from scaletest.cli._gating import rules_for
+from scaletest.cli._reports import ReportFile
 from scaletest.cli._running import RESULTS, RunRequest, execute_once
-from scaletest.cli._streams import reader_may_go, say
+from scaletest.cli._streams import say
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags
 from scaletest.controlplane.host import MemoryGauge, read_host
@@ -30,9 +32,6 @@ from scaletest.profile.gate import MOST_REPEATS
 from scaletest.profile.loading import LoadedProfile, load_profile
 from scaletest.report.baselines import Baseline, baseline_path, read_baseline
 from scaletest.report.comparison_build import document_of
-from scaletest.report.comparison_document import ComparisonDocument
-from scaletest.report.comparison_json import render_comparison_json
-from scaletest.report.comparison_table import print_comparison
 from scaletest.report.sides import read_run
 from scaletest.runner.matrix import common_limits, limit_overrides
 from scaletest.runner.plan import make_plan, refuse_if_too_large
@@ -69,7 +68,8 @@ class GateRequest:
     binaries: Sequence[str]
     dry_run: bool
     baselines: Path | None
-    as_json: bool
+    format: Format
+    reports: Sequence[ReportFile]
     quiet: bool
 
 
@@ -139,8 +139,7 @@ def run_gate(request: GateRequest) -> None:
     compared, gate, setting = rounds.run(_runner(request, sides, directory), say)
     document = document_of([compared], [gate], setting)
     write_json(directory / COMPARISON_NAME, document.model_dump(mode="json"))
-    _print(request, document)
-    raise SystemExit(document.verdict.exit_code)
+    raise SystemExit(int(deliver_comparison(document, request.reports, request.format)))
 
 
 def parse_against(texts: Sequence[str]) -> list[str]:
@@ -240,14 +239,6 @@ def _runner(request: GateRequest, sides: Mapping[SideName, LoadedProfile], direc
         return read_run(run_dir)
 
     return run_one
-
-
-def _print(request: GateRequest, document: ComparisonDocument) -> None:
-    with reader_may_go():
-        if request.as_json:
-            print(render_comparison_json(document), end="")  # noqa: T201
-        else:
-            print_comparison(document, sys.stdout)
 
 
 def _plan_lines(

@@ -31,6 +31,7 @@ __all__ = [
     "refuse_on_terminal",
     "render",
     "write_report",
+    "write_text",
 ]
 
 _TEXT_WIDTH: Final = 100
@@ -146,13 +147,17 @@ def write_report(
     subjects: Sequence[Subject], file: ReportFile, comparison: ComparisonDocument | None = None
 ) -> ScaletestError | None:
     """Write a report into a file, whole or not at all; return what is to be said where that could not be done."""
-    text = render(subjects, file.format, comparison)
+    return write_text(file.path, render(subjects, file.format, comparison))
+
+
+def write_text(path: Path, text: str) -> ScaletestError | None:
+    """Write a file whole or not at all; return what is to be said where that could not be done."""
     try:
-        file.path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file.path, text)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, text)
     except OSError as error:
         problem = of_the_machine(error)
-        message = f"{file.path}: the report cannot be written: {error.strerror}"
+        message = f"{path}: the report cannot be written: {error.strerror}"
         return (type(problem) if problem else UsageError)(
             message, hint="Name another file; the run directory is whole."
         )

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import enum
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["Despite", "Format", "compare"]
+from scaletest.cli._formats import Format
 
-
-class Format(enum.StrEnum):
-    """What the comparison is printed as."""
-
-    TEXT = "text"
-    JSON = "json"
+__all__ = ["Despite", "compare"]
 
 
 class Despite(enum.StrEnum):
@@ -60,7 +54,11 @@ def compare(
         list[Despite] | None,
         typer.Option("--despite", help="Gate although these differ, or samples are few; repeatable."),
     ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="Text or JSON.")] = Format.TEXT,
+    format_: Annotated[Format, typer.Option("--format", help="text, json, markdown or junit.")] = Format.TEXT,
+    report: Annotated[
+        list[str] | None,
+        typer.Option("--report", metavar="FORMAT=PATH", help="Write the comparison to a file too; repeatable."),
+    ] = None,
     results: Annotated[Path, typer.Option("--results", help="Where runs are looked for by name.")] = Path("results"),
     baselines: Annotated[
         Path | None, typer.Option("--baselines", help="Directory of baselines. [default: .scaletest/baselines]")
@@ -77,21 +75,16 @@ def compare(
 
     Examples:  scaletest compare 'results/*-before*' 'results/*-after*'   |   scaletest compare main latest --fail p99:10%
     """
+    from scaletest.cli._comparisons import check_format, deliver_comparison, parse_comparison_files
     from scaletest.cli._gating import rules_for, runs_profile
-    from scaletest.cli._streams import reader_may_go
     from scaletest.core.project import read_project
     from scaletest.report.comparison_build import build_comparison
-    from scaletest.report.comparison_json import render_comparison_json
-    from scaletest.report.comparison_table import print_comparison
     from scaletest.report.sides import find_side
 
+    check_format(format_)
+    files = parse_comparison_files(report or ())
     project = read_project(Path())
     sides = [find_side(reference, results, baselines or project.baselines) for reference in (base, *new)]
     rules = rules_for(fail or [], project, runs_profile(sides[1]), asked=gate)
     document = build_comparison(sides[0], sides[1:], rules, despite={item.value for item in despite or ()})
-    with reader_may_go():
-        if format_ is Format.JSON:
-            typer.echo(render_comparison_json(document), nl=False)
-        else:
-            print_comparison(document, sys.stdout)
-    raise typer.Exit(document.verdict.exit_code)
+    raise typer.Exit(int(deliver_comparison(document, files, format_)))

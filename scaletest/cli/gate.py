@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from scaletest.cli.compare import Despite, Format
+from scaletest.cli._formats import Format
+from scaletest.cli.compare import Despite
 
 __all__ = ["gate"]
 
@@ -57,7 +58,11 @@ def gate(
     baselines: Annotated[
         Path | None, typer.Option("--baselines", help="Directory of baselines. [default: .scaletest/baselines]")
     ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="Text or JSON.")] = Format.TEXT,
+    format_: Annotated[Format, typer.Option("--format", help="text, json, markdown or junit.")] = Format.TEXT,
+    report: Annotated[
+        list[str] | None,
+        typer.Option("--report", metavar="FORMAT=PATH", help="Write the comparison to a file too; repeatable."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
 ) -> None:
     """Run a profile several times and compare: with a saved baseline, or with runs of a base in turns.
@@ -66,7 +71,7 @@ def gate(
 
     Examples:  scaletest gate smoke --baseline main --fail p99:20%   |   scaletest gate smoke --against kubernetes=1.36
     """
-    from scaletest.cli import _gate
+    from scaletest.cli import _comparisons, _gate
 
     _gate.run_gate(
         _gate.GateRequest(
@@ -82,7 +87,8 @@ def gate(
             binaries=tuple(binary or ()),
             dry_run=dry_run,
             baselines=baselines,
-            as_json=format_ is Format.JSON,
+            format=_comparisons.check_format(format_),
+            reports=tuple(_comparisons.parse_comparison_files(report or ())),
             quiet=quiet,
         )
     )

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -141,3 +142,28 @@ def test_a_comparison_needs_no_engine() -> None:
         [sys.executable, "-c", code], env={"PYTHONPATH": str(repository)}, check=False, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_failed_gate_names_the_metric_in_every_form(tmp_path: Path) -> None:
+    files = {form: tmp_path / "out" / form for form in ("json", "junit", "markdown", "text")}
+    wanted = [word for form, path in files.items() for word in ("--report", f"{form}={path}")]
+
+    failed = run("compare", "before-*", "after-*", "--fail", "list-pods.p50:10%", *wanted)
+
+    assert 99 == failed.exit_code
+    assert all("flow.agents.list-pods.p50" in path.read_text() for path in files.values())
+    (suite,) = ET.parse(files["junit"]).getroot()
+    assert "1" == suite.get("failures")
+
+
+def test_a_github_step_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+
+    run("compare", "before-*", "after-*", "--fail", "list-pods.p50:10%")
+
+    assert "flow.agents.list-pods.p50" in (tmp_path / "summary.md").read_text()
+
+
+@pytest.mark.parametrize("words", [("--format", "csv"), ("--report", "html=x.html")])
+def test_a_form_that_a_comparison_has_not_is_refused(words: tuple[str, str]) -> None:
+    assert "text, json, markdown, junit" in refused("compare", "before-*", "after-*", *words).message
