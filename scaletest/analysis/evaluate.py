@@ -5,7 +5,8 @@ Every measure of ``scaletest.profile.objectives.MEASURES`` is defined here, over
 - ``flow``: quantiles are of good (2xx) answers; failures count in ``error_rate``. Without a step, all steps are merged.
   ``rate`` is requests per second of the time that the flow ran. ``started`` and ``connected`` are the latest values,
   ``most_started`` is the largest. Of arrivals, latency counts from when they were due, ``service_…`` from the send;
-  ``start_lag_p99``, ``dropped`` and ``achieved`` are about their pacer.
+  ``start_lag_p99``, ``dropped`` and ``achieved`` are about their pacer. ``pod_…`` are about the pods of a churn; in ``pod_startup_…`` one that was late
+  is infinitely long.
 - ``probe``: a failed observation is infinitely long in quantiles and ``max``; ``mean`` is of good answers. ``locked_out``
   is the longest time locked out, ``recovered`` how long every answer up to the latest was good and quick. Without an identity, the worst of all identities. With several API servers, the best
   server for each identity. ``ready`` and ``not_ready`` are the latest counts.
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scaletest.analysis.components import ComponentSeries
-from scaletest.analysis.flows import ArrivalTotals, FlowSeries, FlowTotals, StepTotals
+from scaletest.analysis.flows import FlowSeries, FlowTotals, StepTotals
 from scaletest.analysis.lockouts import (
     Observation,
     clip,
@@ -119,8 +120,8 @@ def _flow(state: RunState, subject: Subject, span: Span | None) -> Measured:
     if subject.measure in {"started", "connected", "most_started"}:
         return _flow_gauge(series, subject, span)
     totals = series.totals(span)
-    if subject.measure in {"start_lag_p99", "dropped", "achieved"}:
-        return _arrivals(totals.arrivals, subject)
+    if (kind := _OF_ONE_KIND.get(subject.measure)) is not None:
+        return kind(totals, subject)
     return _of_steps(totals, subject)
 
 
@@ -135,7 +136,8 @@ def _of_steps(totals: FlowTotals, subject: Subject) -> Measured:
     return _step(step, totals.covered_s, subject.measure)
 
 
-def _arrivals(arrivals: ArrivalTotals | None, subject: Subject) -> Measured:
+def _arrivals(totals: FlowTotals, subject: Subject) -> Measured:
+    arrivals = totals.arrivals
     if arrivals is None:
         return never(f"flow {subject.name} has no arrivals in this time")
     match subject.measure:
@@ -145,6 +147,29 @@ def _arrivals(arrivals: ArrivalTotals | None, subject: Subject) -> Measured:
             return Measured(float(arrivals.dropped), arrivals.due)
         case _:
             return of(arrivals.achieved, arrivals.due, "nothing was due in this time")
+
+
+def _churn(totals: FlowTotals, subject: Subject) -> Measured:
+    churn = totals.churn
+    if churn is None:
+        return never(f"flow {subject.name} has no churn in this time")
+    match subject.measure:
+        case "pods_moved":
+            return of(churn.moved / totals.covered_s if totals.covered_s else math.nan, churn.moved, "no time passed")
+        case "pod_scheduling_p99":
+            scheduling = churn.scheduling_us
+            return of(scheduling.quantile(0.99) / 1e6, scheduling.count, "no pod was scheduled in this time")
+        case name:
+            return of(
+                churn.startup_s(0.99 if name == "pod_startup_p99" else 0.5), churn.pods, "no pod started in this time"
+            )
+
+
+_OF_ONE_KIND: Final[dict[str, Callable[[FlowTotals, Subject], Measured]]] = {
+    **dict.fromkeys(("start_lag_p99", "dropped", "achieved"), _arrivals),
+    **dict.fromkeys(("pod_startup_p50", "pod_startup_p99", "pod_scheduling_p99", "pods_moved"), _churn),
+}
+"""Measures that only one kind of flow has."""
 
 
 def _step(step: StepTotals, covered_s: float, measure_name: str) -> Measured:

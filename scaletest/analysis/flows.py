@@ -20,6 +20,8 @@ from scaletest.core.histogram import Histogram
 __all__ = [
     "ArrivalTotals",
     "ArrivalsDelta",
+    "ChurnDelta",
+    "ChurnTotals",
     "FlowInterval",
     "FlowSeries",
     "FlowTotals",
@@ -134,6 +136,35 @@ class ArrivalsDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ChurnDelta:
+    """What a churn flow's watch saw of its pods in one interval."""
+
+    moved: int
+    """Pods that operations which were answered well create or delete."""
+    pods: int
+    ready: int
+    pending: int
+    """Pods that there were at the end of the interval, those that were Ready and those that had not been yet."""
+    late: int
+    """Pods that were not Ready in time."""
+    startup_us: PackedHistogram
+    scheduling_us: PackedHistogram
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> ChurnDelta:
+        """Read the ``churn`` of a ``flow`` record. Raises what a malformed one makes Python raise."""
+        return cls(
+            int(data["moved"]),
+            int(data["pods"]),
+            int(data["ready"]),
+            int(data["pending"]),
+            int(data["late"]),
+            PackedHistogram(data["startup_us"]),
+            PackedHistogram(data["scheduling_us"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class FlowInterval:
     """One ``flow`` record: gauges of agents at its end, and what each step did in it."""
 
@@ -147,7 +178,8 @@ class FlowInterval:
     """Exceptions of a locustfile that were no failed request."""
     steps: Mapping[str, StepDelta]
     arrivals: ArrivalsDelta | None = None
-    """Of an arrivals flow."""
+    """Of a flow of arrivals or churn."""
+    churn: ChurnDelta | None = None
 
     @property
     def middle_s(self) -> float:
@@ -158,7 +190,7 @@ class FlowInterval:
     def parse(cls, record: Mapping[str, Any]) -> FlowInterval:
         """Read a ``flow`` record. Raises what a malformed one makes Python raise."""
         end_s, interval_s = float(record["t"]), float(record["interval_s"])
-        arrivals = record.get("arrivals")
+        arrivals, churn = record.get("arrivals"), record.get("churn")
         return cls(
             end_s - interval_s,
             end_s,
@@ -169,6 +201,7 @@ class FlowInterval:
             int(record.get("exceptions") or 0),
             {str(step): StepDelta.parse(delta) for step, delta in record["steps"].items()},
             ArrivalsDelta.parse(arrivals) if arrivals is not None else None,
+            ChurnDelta.parse(churn) if churn is not None else None,
         )
 
 
@@ -267,6 +300,38 @@ class ArrivalTotals:
 
 
 @dataclass(slots=True)
+class ChurnTotals:
+    """What a churn flow's watch saw of its pods over a span."""
+
+    moved: int = 0
+    late: int = 0
+    most_pending: int = 0
+    startup_us: Histogram = field(default_factory=Histogram)
+    scheduling_us: Histogram = field(default_factory=Histogram)
+
+    @property
+    def pods(self) -> int:
+        """Pods that were Ready in time, or were not."""
+        return self.startup_us.count + self.late
+
+    def startup_s(self, q: float) -> float:
+        """Return a quantile of start-up; a pod that was late is infinitely long. NaN where none started."""
+        if not self.pods:
+            return math.nan
+        if math.ceil(q * self.pods) > self.startup_us.count:
+            return math.inf
+        return self.startup_us.quantile(min(1.0, q * self.pods / self.startup_us.count)) / 1e6
+
+    def add(self, delta: ChurnDelta) -> None:
+        """Add the next interval."""
+        self.moved += delta.moved
+        self.late += delta.late
+        self.most_pending = max(self.most_pending, delta.pending)
+        delta.startup_us.add_to(self.startup_us)
+        delta.scheduling_us.add_to(self.scheduling_us)
+
+
+@dataclass(slots=True)
 class FlowTotals:
     """All steps of a flow over a span."""
 
@@ -274,7 +339,8 @@ class FlowTotals:
     """Time that the intervals cover: rates are per second of it."""
     steps: dict[str, StepTotals] = field(default_factory=dict)
     arrivals: ArrivalTotals | None = None
-    """Of an arrivals flow."""
+    """Of a flow of arrivals or churn."""
+    churn: ChurnTotals | None = None
     taken: int = 0
     """Intervals looked at so far."""
 
@@ -311,6 +377,9 @@ class FlowSeries:
                 if interval.arrivals is not None:
                     totals.arrivals = totals.arrivals or ArrivalTotals()
                     totals.arrivals.add(interval.arrivals)
+                if interval.churn is not None:
+                    totals.churn = totals.churn or ChurnTotals()
+                    totals.churn.add(interval.churn)
         totals.taken = len(self.intervals)
         return totals
 

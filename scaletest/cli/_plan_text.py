@@ -104,6 +104,9 @@ def _flow_text(flow: FlowSpec, nodes: int) -> str:
         return f"{_arrivals_text(flow.arrivals)} on {format_count(flow.arrivals.connections)} connections as {flow.identity}: {mix}"
     if flow.etcd is not None:
         return _etcd_text(flow.etcd)
+    if flow.churn is not None:
+        churn = flow.churn
+        return f"{format_count(churn.total(nodes))} pods of which {churn.rate_per_s:g}/s are created or deleted as {flow.identity}"
     assert flow.placed is not None
     steps = ", ".join(step.title for step in flow.steps)
     rate_per_s = flow.placed.rollout_per_s

@@ -15,6 +15,7 @@ __all__ = [
     "driver_memory_bytes",
     "raise_descriptor_limit",
     "source_addresses",
+    "users_of",
 ]
 
 OWN_DESCRIPTORS = 100
@@ -30,7 +31,12 @@ agents (``benchmarks/agents.py``), before the heap's growth over a long run."""
 
 
 def connections_per_user(spec: FlowSpec) -> int:
-    """Connections that one unit of a flow's target (an agent, a watch, a connection, a user) may hold: one, and one for each watch."""
+    """Connections that one unit of a flow's target (an agent, a watch, a connection, a user) may hold: one, and one for each watch.
+
+    A churn is one user, whatever the number of its pods.
+    """
+    if spec.churn is not None:
+        return spec.churn.connections + 1
     if spec.paced is not None or spec.watchers is not None:
         return 1
     if spec.agents is None:
@@ -38,6 +44,11 @@ def connections_per_user(spec: FlowSpec) -> int:
         return 2
     watches = sum(1 for step in spec.steps if step.verb == "watch")
     return watches + (1 if watches < len(spec.steps) else 0)
+
+
+def users_of(spec: FlowSpec, target: int) -> int:
+    """Users, as ``connections_per_user`` counts them, of a flow with this target."""
+    return 1 if spec.churn is not None else target
 
 
 def driver_memory_bytes(connections: int) -> int:

@@ -20,8 +20,9 @@ from scaletest.core.errors import EnvironmentProblem, Problem, ProfileError, Sca
 from scaletest.core.journal import Record
 from scaletest.core.processes import ProcessId
 from scaletest.load import protocol
-from scaletest.load.capacity import check_descriptors, connections_per_user, source_addresses
+from scaletest.load.capacity import check_descriptors, connections_per_user, source_addresses, users_of
 from scaletest.load.protocol import FlowChanged, FlowStart
+from scaletest.profile.schema import FlowSpec
 
 __all__ = ["DriverExit", "LoadDriver", "LocustDriver"]
 
@@ -74,7 +75,7 @@ class LoadDriver(Protocol):
         """Grow or shrink a flow; returns what was ended."""
 
     async def set_rate(self, command: protocol.SetRate) -> None:
-        """Have an arrivals flow go on at another rate. Raises EnvironmentProblem for any other flow."""
+        """Have a flow of arrivals, etcd or churn go on at another rate. Raises EnvironmentProblem for any other flow."""
 
     async def set_servers(self, command: protocol.SetServers) -> None:
         """Name the API servers for a flow's new connections."""
@@ -109,7 +110,7 @@ class LocustDriver:
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._answers: dict[str, deque[asyncio.Future[Any]]] = {}
         """For each flow, who waits for the answers to its commands, in their order."""
-        self._connections: dict[str, tuple[int, int]] = {}
+        self._targets: dict[str, tuple[FlowSpec, int]] = {}
         self._tasks = [asyncio.create_task(self._supervise())]
 
     @classmethod
@@ -146,23 +147,23 @@ class LocustDriver:
 
     async def start_flow(self, start: FlowStart) -> None:
         """Start a flow; see LoadDriver."""
-        per_agent = connections_per_user(start.spec)
-        connections = self._check_fits(start.flow, start.target, per_agent)
+        connections = self._check_fits(start.flow, start.spec, start.target)
         if not start.source_addresses:
             addresses = source_addresses(start.access.servers, connections)
             start = dataclasses.replace(start, source_addresses=addresses)
         await self._ask(start.flow, start, "did not start the flow")
-        self._connections[start.flow] = (start.target, per_agent)
+        self._targets[start.flow] = (start.spec, start.target)
 
     async def set_target(self, command: protocol.SetTarget) -> FlowChanged:
         """Grow or shrink a flow; see LoadDriver."""
-        _, per_agent = self._connections.get(command.flow, (0, 1))
-        self._check_fits(command.flow, command.target, per_agent)
-        self._connections[command.flow] = (command.target, per_agent)
+        if command.flow in self._targets:
+            spec, _ = self._targets[command.flow]
+            self._check_fits(command.flow, spec, command.target)
+            self._targets[command.flow] = (spec, command.target)
         return await self._change(command.flow, command, "did not set the target of flow")
 
     async def set_rate(self, command: protocol.SetRate) -> None:
-        """Have an arrivals flow go on at another rate; see LoadDriver."""
+        """Have a flow of arrivals, etcd or churn go on at another rate; see LoadDriver."""
         await self._change(command.flow, command, "did not change the rate of flow")
 
     async def set_servers(self, command: protocol.SetServers) -> None:
@@ -172,7 +173,7 @@ class LocustDriver:
     async def stop_flow(self, flow: str) -> None:
         """Stop a flow; see LoadDriver."""
         await self._ask(flow, protocol.StopFlow(flow), "did not stop the flow")
-        self._connections.pop(flow, None)
+        self._targets.pop(flow, None)
 
     async def block(self, flow: str) -> FlowChanged:
         """Cut a flow's network path; see LoadDriver."""
@@ -195,11 +196,13 @@ class LocustDriver:
         await asyncio.shield(self.exited)
         await asyncio.gather(*self._tasks)
 
-    def _check_fits(self, flow: str, agents: int, per_agent: int) -> int:
+    def _check_fits(self, flow: str, spec: FlowSpec, target: int) -> int:
         """Return the connections that all flows then need. Raises ResourceShortage."""
-        others = sum(count * each for name, (count, each) in self._connections.items() if name != flow)
-        wanted = others + agents * per_agent
-        check_descriptors(wanted_connections=wanted, agents=agents, per_agent=per_agent)
+        targets = self._targets | {flow: (spec, target)}
+        wanted = sum(users_of(each, count) * connections_per_user(each) for each, count in targets.values())
+        check_descriptors(
+            wanted_connections=wanted, agents=users_of(spec, target), per_agent=connections_per_user(spec)
+        )
         return wanted
 
     async def _gone_within(self, timeout_s: float) -> bool:

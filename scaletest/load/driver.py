@@ -26,6 +26,7 @@ from scaletest.load import protocol
 from scaletest.load.agents import AgentsFlow
 from scaletest.load.arrivals import ArrivalsFlow
 from scaletest.load.capacity import raise_descriptor_limit
+from scaletest.load.churn import ChurnFlow
 from scaletest.load.connection import Sockets
 from scaletest.load.etcdflow import EtcdFlow
 from scaletest.load.flow import Flow, FlowRunner, Host
@@ -163,6 +164,8 @@ def _kind_of(spec: FlowSpec) -> Callable[[Host, protocol.FlowStart], Flow]:
         return AgentsFlow
     if spec.watchers is not None:
         return WatchersFlow
+    if spec.churn is not None:
+        return ChurnFlow
     if spec.etcd is not None:
         return EtcdFlow
     return ArrivalsFlow if spec.arrivals is not None else LocustfileFlow

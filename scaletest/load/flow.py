@@ -16,7 +16,9 @@ from scaletest.core.errors import EnvironmentProblem
 from scaletest.core.journal import Record
 from scaletest.load.connection import Sockets
 from scaletest.load.metadata import FailureText
+from scaletest.load.outcomes import is_success
 from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
+from scaletest.load.requests import Step
 from scaletest.load.statistics import FlowStatistics
 
 __all__ = ["Flow", "FlowRunner", "Host", "TellingUser"]
@@ -75,7 +77,7 @@ class Flow:
 
     def set_rate(self, rate_per_s: float) -> FlowChanged:  # noqa: ARG002 - the rate is for flows that have one
         """Go on at another rate. Raises EnvironmentProblem where there is none."""
-        msg = f"flow {self.name} has no arrivals: there is no rate to set"
+        msg = f"flow {self.name} has neither arrivals nor churn: there is no rate to set"
         raise EnvironmentProblem(msg)
 
     def set_servers(self, servers: Sequence[str]) -> None:
@@ -111,6 +113,18 @@ class Flow:
             "flow.sample", flow=self.name, step=step, outcome=outcome, status=status,
             reason=text.reason, message=text.message, node=node,
         )  # fmt: skip
+
+    def tell_locust(self, step: Step, outcome: str, latency_us: int, body_bytes: int, error: Exception | None) -> None:
+        """Fire Locust's request event, for whoever listens."""
+        failure = None if is_success(outcome) else error or RuntimeError(outcome)
+        self.host.events.request.fire(
+            request_type=step.method,
+            name=f"{self.name}/{step.name}",
+            response_time=latency_us / 1000.0,
+            response_length=body_bytes,
+            exception=failure,
+            context={},
+        )
 
     def count_exception(self, step: str, error: BaseException) -> None:
         """Count an exception that a user's code (or ours) raised, and keep a sample of it."""

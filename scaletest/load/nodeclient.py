@@ -4,21 +4,49 @@ from __future__ import annotations
 
 import errno
 import time
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Protocol
 
 import gevent
+from gevent.ssl import SSLContext
 
 from scaletest.load.backoff import Retries
-from scaletest.load.connection import Answer, Connection, connect
+from scaletest.load.connection import Answer, Connection, Endpoint, Sockets, connect
 from scaletest.load.metadata import BodyHead, FailureText, failure_text
 from scaletest.load.outcomes import is_success
 from scaletest.load.pacing import TokenBucket
 from scaletest.load.requests import Step, request_bytes
+from scaletest.load.statistics import FlowStatistics
+from scaletest.profile.schema import BackoffSpec, ClientLimitSpec
 
-if TYPE_CHECKING:
-    from scaletest.load.nodeflow import NodeFlow
+__all__ = ["NodeClient", "NodeClientHost"]
 
-__all__ = ["NodeClient"]
+
+class NodeClientHost(Protocol):
+    """The flow that a client belongs to, as far as the client knows it."""
+
+    steps: tuple[Step, ...]
+    backoff: BackoffSpec
+    limit: ClientLimitSpec | None
+    sockets: Sockets
+    endpoints: list[Endpoint]
+    random: Random
+    statistics: FlowStatistics
+    blocked: bool
+    connected: int
+    """Clients that hold a connection."""
+
+    def context_of(self, node: str) -> SSLContext:
+        """Return the TLS context of a node's clients. Raises OSError when a certificate cannot be read."""
+
+    def authorization_of(self, node: str) -> str:
+        """Return the Authorization header line of a node's clients; empty when they have a certificate."""
+
+    def tell_locust(self, step: Step, outcome: str, latency_us: int, body_bytes: int, error: Exception | None) -> None:
+        """Fire Locust's request event, for whoever listens."""
+
+    def sample(self, step: str, outcome: str, status: int | None, text: FailureText, node: str | None) -> None:
+        """Journal one failure's reason."""
 
 
 class NodeClient:
@@ -26,7 +54,7 @@ class NodeClient:
 
     __slots__ = ("_authorization", "_bucket", "_connections", "_versions", "flow", "node", "source")
 
-    def __init__(self, flow: NodeFlow[Any], node: str, source: str | None) -> None:
+    def __init__(self, flow: NodeClientHost, node: str, source: str | None) -> None:
         self.flow = flow
         self.node = node
         self.source = source

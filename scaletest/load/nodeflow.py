@@ -15,7 +15,6 @@ from scaletest.core.errors import EnvironmentProblem
 from scaletest.load.connection import Endpoint, TlsContexts
 from scaletest.load.flow import Flow, Host
 from scaletest.load.nodeclient import NodeClient
-from scaletest.load.outcomes import is_success
 from scaletest.load.pacing import Rollout
 from scaletest.load.placement import Placement
 from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
@@ -75,18 +74,6 @@ class NodeFlow(Flow, Generic[Client]):
 
     def _credential_of(self, node: str) -> Credential:
         return self._credentials.get(node, self._start.access.credential)
-
-    def tell_locust(self, step: Step, outcome: str, latency_us: int, body_bytes: int, error: Exception | None) -> None:
-        """Fire Locust's request event, for whoever listens."""
-        failure = None if is_success(outcome) else error or RuntimeError(outcome)
-        self.host.events.request.fire(
-            request_type=step.method,
-            name=f"{self.name}/{step.name}",
-            response_time=latency_us / 1000.0,
-            response_length=body_bytes,
-            exception=failure,
-            context={},
-        )
 
     # What the driver asks for.
 

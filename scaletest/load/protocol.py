@@ -68,7 +68,7 @@ class Configure:
 class FlowStart:
     """Start a flow.
 
-    ``target`` is the number of agents (of connections of arrivals and etcd, of a locustfile's users). Each agent stands on the node that has the fewest, and
+    ``target`` is the number of agents (of connections of arrivals and etcd, of pods of a churn, of a locustfile's users). Each agent stands on the node that has the fewest, and
     has that node's credential where ``node_credentials`` are given (one for each of ``nodes``), else that of ``access``.
     ``source_addresses`` are local addresses that connections are spread over; none: the kernel's choice.
     ``directory`` is that of the profile, which a locustfile's path is relative to. ``etcd_endpoint`` is for ``etcd`` flows.
@@ -157,7 +157,7 @@ class SetTarget:
 
 @dataclass(frozen=True, slots=True)
 class SetRate:
-    """Have a flow with arrivals go on at another rate, from now on and without end; its connections stay."""
+    """Have a flow of arrivals, etcd or churn go on at another rate, from now on and without end; its connections stay."""
 
     flow: str
     rate_per_s: float

@@ -122,9 +122,12 @@ class Schedule:
         self._poisson = poisson
         self._count = 0.0 if poisson else float(index + 1 - self._of)
 
-    def next_due_s(self) -> float:
-        """Return when the next arrival is due; each call is one arrival. Never earlier than the one before."""
-        self._count += self._of * (self._random.expovariate(1.0) if self._poisson else 1.0)
+    def next_due_s(self, weight: float = 1.0) -> float:
+        """Return when the next arrival is due; each call is one arrival. Never earlier than the one before.
+
+        ``weight`` is how many arrivals of the rate the one before it stood for.
+        """
+        self._count += weight * self._of * (self._random.expovariate(1.0) if self._poisson else 1.0)
         return self._origin_s + self._curve.time_of(self._count)
 
     def rate_at(self, now_s: float) -> float:
@@ -142,9 +145,15 @@ class Pacer:
     __slots__ = ("_arrive", "_clock_s", "_schedule", "next_due_s")
 
     def __init__(
-        self, schedule: Schedule, arrive: Callable[[float, float], None], clock_s: Callable[[], float] = time.monotonic
+        self,
+        schedule: Schedule,
+        arrive: Callable[[float, float], float | None],
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``arrive`` is called with the time at which an arrival was due, and the time it is now."""
+        """``arrive`` is called with the time at which an arrival was due, and the time it is now.
+
+        It returns how many arrivals of the rate this one stands for, None for one.
+        """
         self._schedule = schedule
         self._arrive = arrive
         self._clock_s = clock_s
@@ -156,8 +165,8 @@ class Pacer:
             now_s = self._clock_s()
             if self.next_due_s > now_s:
                 break
-            self._arrive(self.next_due_s, now_s)
-            self.next_due_s = self._schedule.next_due_s()
+            weight = self._arrive(self.next_due_s, now_s)
+            self.next_due_s = self._schedule.next_due_s(1.0 if weight is None else weight)
         return self.next_due_s
 
     def rate_per_s(self) -> float:

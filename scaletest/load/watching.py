@@ -89,6 +89,15 @@ class Watch:
         """Whether it is open."""
         return self._answer is not None
 
+    @property
+    def is_from_the_beginning(self) -> bool:
+        """Whether it asks for the whole state before the changes."""
+        return self._version in {None, "0"}
+
+    def events_of(self, head: Head) -> EventCounter:
+        """Return what takes the events of a watch that was opened."""
+        return ProtobufEvents() if "protobuf" in head.content_type else JsonEvents()
+
     def disconnect(self) -> None:
         """Close the connection under the watch, which will open another after its back-off."""
         if self._answer is not None:
@@ -130,7 +139,7 @@ class Watch:
         try:
             if self._connection is None or not self._connection.is_open:
                 self._connection = client.connect(step)
-            self._connection.begin(client.request_for(step, path, self._connection), answer, _choose_sink)
+            self._connection.begin(client.request_for(step, path, self._connection), answer, self._choose_sink)
             outcome = str(answer.status)
             if not is_success(outcome):
                 self._connection.finish(answer)
@@ -246,8 +255,5 @@ class Watch:
             self._connection.close()
             self._connection = None
 
-
-def _choose_sink(head: Head) -> Sink | None:
-    if not 200 <= head.status < 300:
-        return BodyHead()
-    return ProtobufEvents() if "protobuf" in head.content_type else JsonEvents()
+    def _choose_sink(self, head: Head) -> Sink:
+        return self.events_of(head) if 200 <= head.status < 300 else BodyHead()

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 
 from scaletest.load.metadata import KEPT_BYTES, event_version, failure_text, is_error_event
 
-__all__ = ["Event", "EventCounter", "InitialEvents", "JsonEvents", "ProtobufEvents"]
+__all__ = ["REVISION_KEY", "REVISION_MODULUS", "Event", "EventCounter", "InitialEvents", "JsonEvents", "ProtobufEvents"]
 
 _INITIAL_EVENTS_END = b"k8s.io/initial-events-end"
 

@@ -13,7 +13,7 @@ from typing import Final
 from scaletest.core.units import write_duration
 from scaletest.profile.forms import RUN_TIME_WORDS
 from scaletest.profile.levers import agent_flows, component_names, pool_sizes, running_flows
-from scaletest.profile.objectives import SLI_WINDOW_S, Subject, parse_objective
+from scaletest.profile.objectives import MEASURES, SLI_WINDOW_S, Subject, parse_objective
 from scaletest.profile.places import Issue, Path, nearest
 from scaletest.profile.schema import FlowSpec, Phase, Profile
 from scaletest.profile.search_checks import check_search
@@ -138,12 +138,15 @@ def _clients_have_nodes(profile: Profile) -> Iterator[Issue]:
     for index, phase in enumerate(profile.phases):
         for name in phase.start:
             flow = profile.flows.get(name)
-            if flow is None or flow.placed is None or _nodes_at(profile, index) > 0:
+            if flow is None or _nodes_at(profile, index) > 0:
                 continue
             path: Path = ("flows", name)
-            if flow.placed.per_node is not None:
-                kind = "agents" if flow.agents is not None else "watchers"
-                yield Issue((*path, kind, "perNode"), "the fleet has no nodes when this flow starts")
+            if flow.churn is not None:
+                yield Issue((*path, "churn"), "the fleet has no nodes for its pods when this flow starts")
+            elif flow.placed is None:
+                continue
+            elif flow.placed.per_node is not None:
+                yield Issue((*path, flow.kind, "perNode"), "the fleet has no nodes when this flow starts")
             elif flow.identity == "node":
                 yield Issue((*path, "identity"), "each client is its node, and the fleet has no nodes")
             elif (step := _step_about_node(flow)) is not None:
@@ -159,11 +162,18 @@ def _step_about_node(flow: FlowSpec) -> int | None:
     return None
 
 
+_NO_NODES: Final = {
+    "arrivals": "arrivals", "churn": "operations of a churn", "etcd": "clients of etcd", "locustfile": "users of a locustfile",
+}  # fmt: skip
+
+
 def _only_clients_on_nodes_are_nodes(profile: Profile) -> Iterator[Issue]:
     for name, flow in profile.flows.items():
         if flow.placed is None and flow.identity == "node":
-            what = "users of a locustfile" if flow.locustfile is not None else "arrivals"
-            yield Issue(("flows", name, "identity"), f"{what} are no nodes")
+            yield Issue(("flows", name, "identity"), f"{_NO_NODES[flow.kind]} are no nodes")
+        if flow.churn is not None and flow.identity.startswith("serviceAccount:"):
+            hint = "write system:masters, admin or on-call"
+            yield Issue(("flows", name, "identity"), "a churn writes, and ServiceAccounts may only read", hint)
 
 
 def _subjects_exist(profile: Profile) -> Iterator[Issue]:
@@ -217,17 +227,26 @@ def _flow_subject_issue(profile: Profile, path: Path, subject: Subject, name: st
     named = flow.locustfile is None and not _makes_objects(flow)
     if subject.step is not None and named and subject.step not in titles:
         return _missing(path, f"step of flow {name!r} called", subject.step, titles)
-    if subject.step is not None and subject.measure in _WHOLE_FLOW | _PACER:
-        return Issue(path, f"{subject.measure} is measured for a whole flow, not for a step")
-    if flow.paced is None and (subject.measure in _PACER or subject.measure.startswith("service_")):
-        return Issue(path, f"{subject.measure} is measured for arrivals, and flow {name!r} has none")
-    if flow.paced is not None and flow.paced.is_closed and subject.measure in _PACER:
-        return Issue(path, f"{subject.measure} goes with a rate, and flow {name!r} is a closed loop")
-    return None
+    measure, closed = subject.measure, flow.paced is not None and flow.paced.is_closed
+    paced = flow.paced is not None or flow.churn is not None
+    misfits = [
+        (
+            subject.step is not None and measure in _WHOLE_FLOW | _PACER | _PODS,
+            f"{measure} is measured for a whole flow, not for a step",
+        ),
+        (
+            not paced and (measure in _PACER or measure.startswith("service_")),
+            f"{measure} is measured for arrivals, and flow {name!r} has none",
+        ),
+        (flow.churn is None and measure in _PODS, f"{measure} is measured for churn, and flow {name!r} has none"),
+        (closed and measure in _PACER, f"{measure} goes with a rate, and flow {name!r} is a closed loop"),
+    ]
+    return next((Issue(path, what) for wrong, what in misfits if wrong), None)
 
 
 _WHOLE_FLOW: Final = frozenset({"started", "connected", "most_started"})
 _PACER: Final = frozenset({"start_lag_p99", "dropped", "achieved"})
+_PODS: Final = frozenset(name for name in MEASURES["flow"] if name.startswith("pod"))
 
 
 def _makes_objects(flow: FlowSpec) -> bool:

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 from scaletest.core.resources import parse_resource
 from scaletest.profile.actions import Action
 from scaletest.profile.arrivals import ArrivalsSpec, RequestSpec
+from scaletest.profile.churn import CHURN_STEPS, ChurnSpec
 from scaletest.profile.etcd import EtcdSpec
 from scaletest.profile.forms import (
     CapBytes,
@@ -50,6 +51,7 @@ __all__ = [
     "ArrivalsSpec",
     "BackoffSpec",
     "BeyondSpec",
+    "ChurnSpec",
     "ComponentName",
     "ControlPlaneSpec",
     "EtcdSpec",
@@ -351,12 +353,26 @@ class LocustfileSpec(Model):
     spawn_per_s: PositiveRatePerS = Field(alias="spawn", description="Users started per second.")
 
 
+_KINDS: Final = {
+    "agents": "agents",
+    "watchers": "watches",
+    "arrivals": "connections",
+    "churn": "pods",
+    "etcd": "connections",
+    "locustfile": "users",
+}
+"""Kinds of flows, and what each counts as its target."""
+
+
 class FlowSpec(Model):
     """One class of API traffic with an identity."""
 
     agents: AgentsSpec | None = Field(None, description="Closed loop: one client per node.")
     watchers: WatchersSpec | None = Field(None, description="Standing watches.")
     arrivals: ArrivalsSpec | None = Field(None, description="Open loop: a mix of requests at a given rate.")
+    churn: ChurnSpec | None = Field(
+        None, description="Deployments, Jobs and pods that are created, changed and deleted at a rate."
+    )
     etcd: EtcdSpec | None = Field(None, description="Key-value traffic straight to etcd.")
     locustfile: LocustfileSpec | None = Field(None, description="Users of a locustfile.")
     identity: str = Field(
@@ -406,13 +422,11 @@ class FlowSpec(Model):
         return self
 
     def _misfits(self) -> list[tuple[bool, str]]:
-        kinds = [
-            kind for kind in ("agents", "watchers", "arrivals", "etcd", "locustfile") if getattr(self, kind) is not None
-        ]
+        kinds = [kind for kind in _KINDS if getattr(self, kind) is not None]
         of_agents = bool(self.steps) or self.limit is not None or self.on_error != BackoffSpec()
         return [
             (self.daemon_set is not None and self.agents is None, "daemonSet goes with agents"),
-            (len(kinds) != 1, "a flow has exactly one of agents, watchers, arrivals, etcd, locustfile"),
+            (len(kinds) != 1, f"a flow has exactly one of {', '.join(_KINDS)}"),
             (self.agents is not None and not self.steps, "agents need at least one step"),
             (
                 self.watchers is not None and {step.verb for step in self.steps} != {"watch"},
@@ -424,6 +438,10 @@ class FlowSpec(Model):
             (
                 self.arrivals is not None and of_agents,
                 "arrivals are written in mix, and none waits for another: steps, limit and onError go with agents",
+            ),
+            (
+                self.churn is not None and of_agents,
+                "churn makes its own requests: steps, limit and onError go with agents",
             ),
             (
                 self.etcd is not None and (of_agents or self.identity != "admin"),
@@ -438,8 +456,8 @@ class FlowSpec(Model):
     @property
     def titles(self) -> list[str]:
         """Names of the steps or requests; a locustfile's come from its code."""
-        own = self.etcd.titles if self.etcd is not None else []
-        return [step.title for step in self.steps] + [request.title for request in self.mix] + own
+        own = self.etcd.titles if self.etcd is not None else CHURN_STEPS if self.churn is not None else ()
+        return [step.title for step in self.steps] + [request.title for request in self.mix] + list(own)
 
     @property
     def placed(self) -> AgentsSpec | WatchersSpec | None:
@@ -447,23 +465,35 @@ class FlowSpec(Model):
         return self.agents or self.watchers
 
     @property
+    def kind(self) -> str:
+        """Which kind of flow it is."""
+        return next(kind for kind in _KINDS if getattr(self, kind) is not None)
+
+    @property
     def unit(self) -> str:
         """What ``target`` counts."""
-        if self.placed is not None:
-            return "agents" if self.agents is not None else "watches"
-        return "connections" if self.paced is not None else "users"
+        return _KINDS[self.kind]
 
     @property
     def paced(self) -> PacedSpec | None:
         """The schedule of its requests; None for flows that have none."""
         return self.arrivals or self.etcd
 
+    @property
+    def follows_nodes(self) -> bool:
+        """Whether the target depends on the number of nodes."""
+        if self.churn is not None:
+            return self.churn.pods_per_node is not None
+        return self.placed is not None and self.placed.per_node is not None
+
     def target(self, nodes: int) -> int:
-        """Agents or watches for a fleet of ``nodes``, connections, or a locustfile's users."""
+        """Agents or watches for a fleet of ``nodes``, connections, pods of a churn, or a locustfile's users."""
         if self.placed is not None:
             return self.placed.total(nodes)
         if self.arrivals is not None:
             return self.arrivals.connections
+        if self.churn is not None:
+            return self.churn.total(nodes)
         if self.etcd is not None:
             return self.etcd.all_connections
         return self.locustfile.users if self.locustfile is not None else 0

@@ -2,7 +2,7 @@
 
 A load is the profile with another value of the searched parameter. Two such profiles may differ in
 
-- how many agents or watches, at what rate, or how many arrivals a second a flow has: the flow is *retargeted* while it runs;
+- how many agents, watches or pods, at what rate, or how many arrivals a second a flow has: the flow is *retargeted* while it runs;
 - anything else about a flow but who it is: the flow is *restarted*;
 - how many nodes a pool has: the fleet grows or shrinks, and agents that stand on nodes with it;
 - ``search.holds``, which is judged as it is at that load; ``summary``, ``slo`` and ``phases``, which are read once, at the lightest load.
@@ -27,6 +27,7 @@ _READ_ONCE: Final = AS_WRITTEN | {"summary", "slo", "phases"}
 _TARGETS: Final = frozenset({
     ("agents", "count"), ("agents", "perNode"), ("agents", "rollout"), ("arrivals", "rate"), ("etcd", "rate"),
     ("watchers", "count"), ("watchers", "perNode"), ("watchers", "rollout"),
+    ("churn", "pods"), ("churn", "podsPerNode"), ("churn", "rate"),
 })  # fmt: skip
 
 
@@ -101,9 +102,7 @@ def load_flows(before: Profile, after: Profile) -> list[str]:
     changed = {*change.retarget, *change.restart}
     if change.pools:
         specs = before.flows
-        changed |= {
-            name for name in running if (placed := specs[name].placed) is not None and placed.per_node is not None
-        }
+        changed |= {name for name in running if specs[name].follows_nodes}
     return [name for name in running if name in changed] or running
 
 

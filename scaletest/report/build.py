@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from scaletest.analysis import saturation
 from scaletest.analysis.evaluate import lockouts_of, measure
-from scaletest.analysis.flows import ArrivalTotals, FlowInterval, FlowSeries, StepTotals
+from scaletest.analysis.flows import ArrivalTotals, ChurnTotals, FlowInterval, FlowSeries, StepTotals
 from scaletest.analysis.incident import analyse
 from scaletest.analysis.limiting import API_SERVER
 from scaletest.analysis.lockouts import latency_quantile, lockouts, longest_s
@@ -184,6 +184,7 @@ def _flow(name: str, series: FlowSeries, unit: str, profile: Mapping[str, Any]) 
         exceptions=sum(item.exceptions for item in series.intervals),
         steps=[_step(title, step, totals.covered_s) for title, step in totals.steps.items()],
         arrivals=_arrivals(totals.arrivals, series.intervals[-1]) if totals.arrivals is not None else None,
+        churn=_churn(totals.churn, totals.covered_s, series.intervals[-1]) if totals.churn is not None else None,
     )
 
 
@@ -202,6 +203,25 @@ def _arrivals(totals: ArrivalTotals, last: FlowInterval) -> doc.ArrivalsReport:
         start_lag_p99_s=_seconds(lag, 0.99),
         start_lag_max_s=_seconds(lag, 1.0),
     )
+
+
+def _churn(totals: ChurnTotals, active_s: float, last: FlowInterval) -> doc.ChurnReport:
+    return doc.ChurnReport(
+        moved=totals.moved,
+        moved_per_s=totals.moved / active_s if active_s > 0 else None,
+        started=totals.startup_us.count,
+        late=totals.late,
+        pending_at_end=last.churn.pending if last.churn is not None else 0,
+        startup_p50_s=_finite(totals.startup_s(0.50)),
+        startup_p99_s=_finite(totals.startup_s(0.99)),
+        startup_max_s=_seconds(totals.startup_us, 1.0),
+        scheduling_p50_s=_seconds(totals.scheduling_us, 0.50),
+        scheduling_p99_s=_seconds(totals.scheduling_us, 0.99),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _step(title: str, step: StepTotals, active_s: float) -> doc.StepReport:

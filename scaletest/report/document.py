@@ -259,6 +259,21 @@ class ArrivalsReport(Part):
     start_lag_max_s: Number
 
 
+class ChurnReport(Part):
+    """What became of the pods of a churn flow over the run."""
+
+    moved: int = Field(description="Pods that operations which were answered well create or delete.")
+    moved_per_s: Number
+    started: int = Field(description="Pods that were Ready in time.")
+    late: int = Field(description="Pods that were not; quantiles of start-up take them as infinitely long.")
+    pending_at_end: int = Field(description="Pods that had not been Ready when the flow was stopped.")
+    startup_p50_s: Number = Field(description="From a pod's creation until a watch saw it Ready.")
+    startup_p99_s: Number = Field(description="Null when it is infinite.")
+    startup_max_s: Number = Field(description="Of those that were Ready in time.")
+    scheduling_p50_s: Number = Field(description="From a pod's creation until a watch saw it scheduled.")
+    scheduling_p99_s: Number
+
+
 class FlowReport(Part):
     """A flow over the run."""
 
@@ -275,7 +290,8 @@ class FlowReport(Part):
     connect_p99_s: Number = Field(description="TCP and TLS.")
     exceptions: int = Field(description="Exceptions of a locustfile that were no failed request.")
     steps: list[StepReport]
-    arrivals: ArrivalsReport | None = Field(description="Of an arrivals flow.")
+    arrivals: ArrivalsReport | None = Field(description="Of a flow of arrivals or churn.")
+    churn: ChurnReport | None = Field(description="Of a churn flow.")
 
 
 class Lockout(Part):

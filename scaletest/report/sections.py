@@ -10,6 +10,7 @@ from rich.text import Text
 
 from scaletest.core.units import format_duration
 from scaletest.report import drawing, glyphs
+from scaletest.report.churn_drawn import draw_churn
 from scaletest.report.document import ArrivalsReport, Document, FlowReport, PhaseReport, ProbeReport, StepReport
 from scaletest.report.latency_drawn import draw_latency
 from scaletest.report.profiles_drawn import draw_profiles
@@ -192,7 +193,9 @@ def _flows(document: Document, width: int) -> Iterator[Drawn]:
     yield drawing.title("Flows", "latencies are of good (2xx) answers")
     for flow in document.flows:
         identity = f" as {flow.identity}" if flow.identity else ""
-        if flow.arrivals is not None:
+        if flow.churn is not None:
+            yield from draw_churn(flow, flow.churn, identity)
+        elif flow.arrivals is not None:
             yield from _arrivals(flow, flow.arrivals, identity)
         else:
             connected = "open" if flow.unit == "watches" else "connected"

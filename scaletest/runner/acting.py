@@ -122,6 +122,10 @@ class Acting:
         scene = self._scene
         if spec.paced is not None and spec.paced.rate_per_s is not None:
             await scene.driver.set_rate(SetRate(flow, spec.paced.rate_per_s))
+        elif spec.churn is not None:
+            await scene.driver.set_rate(SetRate(flow, spec.churn.rate_per_s))
+            scene.targets[flow] = spec.target(len(scene.nodes()))
+            await scene.driver.set_target(SetTarget(flow, scene.targets[flow]))
         elif spec.placed is not None:
             scene.targets[flow] = spec.target(len(scene.nodes()))
             await scene.driver.set_target(SetTarget(flow, scene.targets[flow], spec.placed.rollout_per_s))
@@ -256,16 +260,16 @@ class Acting:
     async def _follow_fleet(
         self, log: ActionLog, *, grown: Sequence[str] = (), gone: Sequence[str] = ()
     ) -> FlowChanged:
-        """Give new nodes their agents, and end those of nodes that are gone; return what was ended in all flows."""
+        """Give new nodes their agents and pods, and end those of nodes that are gone; return what was ended in all flows."""
         scene = self._scene
         stopped = connections = requests = 0
         scene.ended.update(gone)
         for flow, target in list(scene.targets.items()):
-            placed = scene.profile.flows[flow].placed
-            if placed is None or placed.per_node is None:
+            spec = scene.profile.flows[flow]
+            if not spec.follows_nodes:
                 continue
             # A rollback may have stopped agents on nodes that go now: those go once.
-            scene.targets[flow] = min(target + len(grown) * placed.per_node, len(scene.nodes()) * placed.per_node)
+            scene.targets[flow] = min(target + spec.target(len(grown)), spec.target(len(scene.nodes())))
             credentials = await scene.node_credentials(flow, grown)
             ended = await scene.driver.set_target(
                 SetTarget(flow, scene.targets[flow], nodes=tuple(grown), node_credentials=credentials, gone=tuple(gone))

@@ -27,7 +27,7 @@ from scaletest.controlplane.supervisor import cgroups
 from scaletest.core.errors import ResourceShortage
 from scaletest.core.paths import cache_dir, state_dir
 from scaletest.core.units import format_bytes, format_count
-from scaletest.load.capacity import check_descriptors, connections_per_user
+from scaletest.load.capacity import check_descriptors, connections_per_user, users_of
 from scaletest.profile.schema import ControlPlaneSpec, Profile
 from scaletest.runner.plan import make_plan, refuse_if_too_large
 
@@ -228,7 +228,7 @@ def _descriptors(profile: Profile | None, machine: Machine) -> Check:
         nodes = profile.fleet.node_count
     wanted = 0
     for flow in profile.flows.values():
-        users = flow.target(nodes)
+        users = users_of(flow, flow.target(nodes))
         per_user = connections_per_user(flow)
         wanted += users * per_user
         try:

@@ -39,7 +39,7 @@ from scaletest.core.units import format_count, format_duration
 from scaletest.observe.pprof import Capture
 from scaletest.profile.loading import LoadedProfile
 from scaletest.profile.objectives import parse_objective
-from scaletest.profile.schema import Profile
+from scaletest.profile.schema import FlowSpec, Profile
 from scaletest.profile.stepping import StepChange, load_flows, step_change
 from scaletest.runner.searchplan import SearchPlan, cpu_profile_s
 
@@ -47,6 +47,11 @@ __all__ = ["Loads", "Pace", "Searcher"]
 
 SLOWEST_OPENING_PER_S: Final = 100.0
 """Watches without a rate open at 540 a second on two cores (``benchmarks/watches.py``), and slower where the API server is near its limit."""
+
+
+CHURN_STANDS_SHARE: Final = 0.8
+"""Share of its pods from which on the population of a churn counts as standing: one that is scaled evenly from half to one and a half of its size is above
+that but for bad luck with a few large Deployments."""
 
 
 class Loads(Protocol):
@@ -262,16 +267,16 @@ class Searcher:
         missing, due_s = [], 0.0
         for name in self._flows:
             spec = self._current.flows[name]
-            if spec.placed is None:
+            if spec.placed is None and spec.churn is None:
                 continue
             target = spec.target(self._current.fleet.node_count)
             series = self._loads.state().flows.get(name)
             latest = series.latest((since_s, math.inf)) if series is not None else None
             started = latest.started if latest is not None and latest.target == target else 0
-            if started < target:
+            # Of a churn some are always between two lives, or scaled down.
+            if started < (target if spec.churn is None else CHURN_STANDS_SHARE * target):
                 missing.append(f"{format_count(started)} of {format_count(target)} {spec.unit} of {name} started")
-                rate_per_s = spec.placed.rollout_per_s or SLOWEST_OPENING_PER_S
-                due_s = max(due_s, 1.5 * target / rate_per_s + self._pace.start_slack_s)
+                due_s = max(due_s, 1.5 * target / _rollout_per_s(spec) + self._pace.start_slack_s)
         return missing, due_s
 
     async def _settle(self, profile: Profile, loaded_s: float, at_most_s: float) -> Settling:
@@ -418,3 +423,10 @@ def _means(intervals: Sequence[FlowInterval], key: str) -> list[tuple[float, flo
         mean_us = sum(histogram.total for histogram in histograms) / count if count else math.nan
         means.append((item.middle_s, mean_us / 1e6))
     return means
+
+
+def _rollout_per_s(spec: FlowSpec) -> float:
+    """Return how fast a flow's clients or pods are started, or how fast they will be at least."""
+    if spec.churn is not None:
+        return spec.churn.rollout_per_s or spec.churn.rate_per_s
+    return (spec.placed.rollout_per_s if spec.placed is not None else None) or SLOWEST_OPENING_PER_S

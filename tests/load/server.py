@@ -17,6 +17,7 @@ server.py CERT KEY CA      prints its port, serves until standard input ends
 /watch-broken      one event, then gone                /protobuf-watch     two protobuf frames, then an end
 /api/…/configmaps  objects as the API server keeps them: POST, and GET, PUT, PATCH and DELETE of one, DELETE of all
 /api/…/pods        a watch that sends its initial events, and stays open; in the namespace `ended` it ends without them
+/api…/scaletest-churn…  namespaces, Deployments, Jobs and pods of a churn flow: pods run at once, and a watch tells of them
 /log               every request so far: path, peer, connection, headers
 """
 
@@ -190,6 +191,90 @@ async def initial_events(request: Request) -> bool:
     return await stream(request, [event("ADDED", 1), event("ADDED", 2), json.dumps(end).encode() + b"\n"], hold=True)
 
 
+class Workloads:
+    """What controllers, scheduler and nodes would do with the objects of a churn flow. Pods of a flow called ``churn-late…`` never run."""
+
+    def __init__(self) -> None:
+        self.namespaces: set[str] = set()
+        self.pods: dict[str, dict[str, Any]] = {}
+        self.watches: list[tuple[str, asyncio.Queue[bytes]]] = []
+
+    def asked(self, request: Request) -> bool:
+        """Answer a write, or whether something is there."""
+        parts = request.path.split("/")
+        if request.path.endswith("/namespaces"):
+            name = json.loads(request.content)["metadata"]["name"]
+            if name.startswith("scaletest-churn-denied"):
+                return whole(request, 403, status(403, "Forbidden", "no namespaces for you"))
+            self.namespaces.add(name)
+            return whole(request, 201, request.content)
+        namespace = parts[parts.index("namespaces") + 1]
+        if namespace not in self.namespaces:
+            return whole(request, 404, status(404, "NotFound", "no such namespace"))
+        match request.method:
+            case "POST":
+                made = json.loads(request.content)
+                spec = made["spec"]
+                count = spec.get("replicas", spec.get("completions", 1))
+                self.scale(f"{request.path}/{made['metadata']['name']}/", made["metadata"]["labels"], count)
+                return whole(request, 201, request.content)
+            case "PATCH":
+                owner = request.path.removesuffix("/scale") + "/"
+                (labels, *_) = [pod["metadata"]["labels"] for uid, pod in self.pods.items() if uid.startswith(owner)]
+                count = json.loads(request.content)["spec"].get("replicas")
+                if count is None:
+                    count = sum(uid.startswith(owner) for uid in self.pods)
+                    self.scale(owner, labels, 0)
+                self.scale(owner, labels, count)
+            case "DELETE" if request.path.endswith(f"/namespaces/{namespace}"):
+                self.namespaces.discard(namespace)
+                for uid in [uid for uid in self.pods if f"/{namespace}/" in uid]:
+                    self.tell("DELETED", self.pods.pop(uid))
+            case "DELETE":
+                self.scale(f"{request.path}/", {}, 0)
+        return whole(request, 200, b"{}")
+
+    def scale(self, owner: str, labels: dict[str, str], count: int) -> None:
+        """Make or delete pods of an owner."""
+        mine = [uid for uid in self.pods if uid.startswith(owner)]
+        for uid in mine[count:]:
+            self.tell("DELETED", self.pods.pop(uid))
+        for _ in range(count - len(mine)):
+            COUNTS["pods"] = COUNTS.get("pods", 0) + 1
+            created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            metadata: dict[str, Any] = {
+                "uid": f"{owner}{COUNTS['pods']}",
+                "labels": labels,
+                "creationTimestamp": created,
+            }
+            pod = self.pods[metadata["uid"]] = {"kind": "Pod", "metadata": metadata, "status": {}}
+            self.tell("ADDED", pod)
+            if labels["scaletest.dev/flow"].startswith("churn-late"):
+                continue
+            for condition in ("PodScheduled", "Ready"):
+                pod["status"].setdefault("conditions", []).append({"type": condition, "status": "True"})
+                self.tell("MODIFIED", pod)
+
+    def tell(self, kind: str, pod: dict[str, Any]) -> None:
+        """Send an event to the watches whose label selector it fits."""
+        for selector, queue in self.watches:
+            key, value = selector.split("=")
+            if pod["metadata"]["labels"].get(key) == value:
+                queue.put_nowait(json.dumps({"type": kind, "object": pod}).encode() + b"\n")
+
+    async def watched(self, request: Request) -> bool:
+        """Send events until the peer has gone."""
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self.watches.append((request.query["labelSelector"], queue))
+        request.write(head(200, "Transfer-Encoding: chunked", "Content-Type: application/json"))
+        while True:
+            data = await queue.get()
+            request.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            await request.writer.drain()
+
+
+WORKLOADS = Workloads()
+
 PLAIN: dict[str, Callable[[Request], bool]] = {
     "ok": lambda request: whole(request, 200, request.body),
     "drop": lambda request: whole(request, 200, request.body),
@@ -214,6 +299,15 @@ SLOW: dict[str, Callable[[Request], Awaitable[bool]]] = {
 
 async def answer(request: Request) -> bool:
     """Write the answer; whether the connection is kept."""
+    if "scaletest.dev/churn" in request.query.get("labelSelector", ""):
+        return await WORKLOADS.watched(request)
+    if request.path.endswith("/namespaces") or "/namespaces/scaletest-churn" in request.path:
+        return WORKLOADS.asked(request)
+    return await answer_by_name(request)
+
+
+async def answer_by_name(request: Request) -> bool:
+    """Write the answer that the first part of the path asks for; whether the connection is kept."""
     name = request.path.split("/")[1]
     if name == "api" and not request.path.endswith("/secrets"):
         is_watch = request.path.endswith("/pods") and "watch" in request.query

@@ -330,7 +330,7 @@ def test_the_rate_can_change_without_a_new_connection(drivers: Drivers, server: 
 
 def test_agents_have_no_rate_to_set(drivers: Drivers, server: TestServer) -> None:
     drivers.start("agents-no-rate", server, [{"get": "/ok", "every": "1s"}])
-    with pytest.raises(EnvironmentProblem, match="has no arrivals"):
+    with pytest.raises(EnvironmentProblem, match="has neither arrivals nor churn"):
         drivers.do(drivers.driver.set_rate(SetRate("agents-no-rate", 10.0)))
     drivers.do(drivers.driver.stop_flow("agents-no-rate"))
 

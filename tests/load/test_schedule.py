@@ -105,6 +105,12 @@ def test_a_poisson_ramp_has_the_right_number_in_each_part() -> None:
         assert abs(count - expected) < 4 * math.sqrt(expected)
 
 
+def test_what_stands_for_many_arrivals_is_followed_by_as_long_a_gap() -> None:
+    schedule = Schedule(RateCurve((), 10.0), 100.0, Random(1), poisson=False)
+
+    assert [100.1, 125.1, 125.2] == pytest.approx([schedule.next_due_s(weight) for weight in (1, 250, 1)])
+
+
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.inf, math.nan])
 def test_a_rate_is_above_0_and_finite(rate: float) -> None:
     with pytest.raises(ValueError, match="above 0"):

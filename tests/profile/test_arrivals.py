@@ -101,7 +101,10 @@ def test_a_request_that_cannot_be_is_refused(request_: dict[str, Any], said: str
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"agents": {"count": 1, "rollout": "1/s"}}, "exactly one of agents, watchers, arrivals, etcd, locustfile"),
+        (
+            {"agents": {"count": 1, "rollout": "1/s"}},
+            "exactly one of agents, watchers, arrivals, churn, etcd, locustfile",
+        ),
         ({"steps": [{"get": "/readyz"}]}, "steps, limit and onError go with agents"),
         ({"onError": {"first": "1s"}}, "steps, limit and onError go with agents"),
         ({"mix": []}, "a mix of at least one request"),
@@ -158,7 +161,10 @@ def arrive(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (objective("flow.agents.dropped == 0"), "dropped is measured for arrivals, and flow 'agents' has none"),
+        (
+            objective("flow.agents.dropped == 0"),
+            "dropped is measured for arrivals, and flow 'agents' has none",
+        ),
         (objective("flow.agents.service_p99 < 1s"), "service_p99 is measured for arrivals"),
         (sets("flows", "singles", to=arrive(identity="node")), "arrivals are no nodes"),
     ],

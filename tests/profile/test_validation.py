@@ -99,7 +99,7 @@ def step(**keys: Any) -> dict[str, Any]:
         (flow(steps=[]), "flows.f: agents need at least one step"),
         (flow(agents={"rollout": "1/s"}), "flows.f.agents: write exactly one of perNode, count"),
         (flow(agents={"count": 1, "rollout": "0/s"}), "flows.f.agents.rollout: must be more than 0"),
-        (flow(locustfile={"path": "x", "users": 1, "spawn": "1/s"}), "flows.f: a flow has exactly one of agents, watchers, arrivals, etcd, locustfile"),
+        (flow(locustfile={"path": "x", "users": 1, "spawn": "1/s"}), "flows.f: a flow has exactly one of agents, watchers, arrivals, churn, etcd, locustfile"),
         (flow(onError={"first": "31s"}), "flows.f.onError: first must not be longer than most"),
         (flow(onError={"factor": 0.5}), "flows.f.onError.factor: must be at least 1.0, not 0.5"),
         (flow(steps=[{"list": "pods"}, {"list": "v1/pods"}]), "flows.f: steps must differ in name: give a label"),
