@@ -41,6 +41,7 @@ from scaletest.analysis.lockouts import (
     lockouts,
     longest_s,
     recovered_s,
+    ways_in,
 )
 from scaletest.analysis.measured import Measured, known, never, of
 from scaletest.analysis.searchlog import StepKind
@@ -247,19 +248,19 @@ def _best(measure_name: str, each: Sequence[Measured]) -> Measured:
 
 
 def _identity(state: RunState, probe: str, identity: str, measure_name: str, span: Span) -> Measured:
-    servers = {
-        server: [item for item in observations if contains(span, item.sent_s)]
-        for (of_identity, server), observations in state.probes[probe].items()
-        if of_identity == identity
-    }
+    met = [[item for item in way if contains(span, item.sent_s)] for way in _ways_in(state, probe, identity)]
+    if not any(met):
+        return never(f"probe {probe} as {identity} observed nothing in this time")
     if measure_name == "locked_out":
-        if not any(servers.values()):
-            return never(f"probe {probe} as {identity} observed nothing in this time")
         value = longest_s(lockouts_of(state, probe, identity, span))
-        return Measured(value, max(len(items) for items in servers.values()))
-    each = [_observations(items, measure_name) for items in servers.values()]
+        return Measured(value, max(len(items) for items in met))
+    each = [_observations(items, measure_name) for items in met]
     measured = [item for item in each if not math.isnan(item.value)]
     return _best(measure_name, measured) if measured else each[0]
+
+
+def _ways_in(state: RunState, probe: str, identity: str) -> list[Sequence[Observation]]:
+    return ways_in({server: items for (of, server), items in state.probes.get(probe, {}).items() if of == identity})
 
 
 def _observations(observations: Sequence[Observation], measure_name: str) -> Measured:
@@ -285,11 +286,7 @@ def lockouts_of(state: RunState, probe: str, identity: str, span: Span | None = 
     """Return the spans in which every API server locked an identity out, as far as they lie within a span."""
     span = span or state.measured
     until_s = min(state.end_s, span[1])
-    by_server = [
-        lockouts(observations, until_s)
-        for (of_identity, _), observations in sorted(state.probes.get(probe, {}).items())
-        if of_identity == identity
-    ]
+    by_server = [lockouts(way, until_s) for way in _ways_in(state, probe, identity)]
     common = by_server[0] if by_server else []
     for spans in by_server[1:]:
         common = intersect(common, spans)
@@ -306,11 +303,10 @@ def good_spell_of(
     span = span or state.measured
     spells = [
         last_good_spell(
-            (item for item in observations if contains(span, item.sent_s) and item.answered_s <= answered_by_s),
+            (item for item in way if contains(span, item.sent_s) and item.answered_s <= answered_by_s),
             GOOD_WITHIN_S,
         )
-        for (of_identity, _), observations in state.probes.get(probe, {}).items()
-        if of_identity == identity
+        for way in _ways_in(state, probe, identity)
     ]
     return max((spell for spell in spells if spell), key=lambda spell: spell[1] - spell[0], default=None)
 

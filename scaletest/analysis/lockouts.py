@@ -7,15 +7,17 @@ proven. A request that the end of the run cut off is neither good nor bad: it pr
 known to be at least what it had waited. Before any good answer it begins when the first request was sent; without a next good
 answer it lasts to the end of the measurement. Good answers that are merely slow lock nobody out: their latency shows it.
 
-With several API servers an operator is locked out while every server locks them out.
+With several API servers an operator is locked out while every server locks them out. A server that is added during the run is no way in before it is
+there: until then whoever will use it had what the earlier ones gave (``ways_in``).
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import takewhile
 from typing import Final
 
@@ -31,6 +33,7 @@ __all__ = [
     "lockouts",
     "longest_s",
     "recovered_s",
+    "ways_in",
 ]
 
 UNFINISHED: Final = "unfinished"
@@ -97,6 +100,26 @@ def clip(spans: Sequence[Span], span: Span) -> list[Span]:
 def longest_s(spans: Iterable[Span]) -> float:
     """Return the length of the longest span; 0 when there is none."""
     return max((end_s - start_s for start_s, end_s in spans), default=0.0)
+
+
+def ways_in(by_server: Mapping[str, Sequence[Observation]]) -> list[Sequence[Observation]]:
+    """Return for each server what an operator met who went there as soon as it was there.
+
+    A server is late if it was first asked after another had been asked twice; before that they were with the one asked first.
+    """
+    if len(by_server) < 2:
+        return list(by_server.values())
+    # In the order of their answers, which is not that in which they were sent.
+    sent = {server: nsmallest(2, (item.sent_s for item in items)) for server, items in by_server.items() if items}
+    if not sent:
+        return list(by_server.values())
+    first = min(sent, key=lambda server: sent[server][0])
+    again_s = min((times[1] for times in sent.values() if len(times) > 1), default=math.inf)
+    met: list[Sequence[Observation]] = []
+    for server, (began_s, *_) in sent.items():
+        before = [item for item in by_server[first] if item.sent_s < began_s] if began_s > again_s else []
+        met.append([*before, *by_server[server]])
+    return met
 
 
 def last_good_spell(observations: Iterable[Observation], within_s: float) -> Span | None:

@@ -17,6 +17,7 @@ from scaletest.analysis.lockouts import (
     lockouts,
     longest_s,
     recovered_s,
+    ways_in,
 )
 from scaletest.analysis.series import Span
 
@@ -161,3 +162,22 @@ def test_a_quantile_is_one_of_the_observed_values(q: float) -> None:
     values = [0.3, 0.1, 0.2]
 
     assert latency_quantile([good(0, value) for value in values], q) in values
+
+
+def test_a_server_that_is_added_is_no_way_in_before_it_is_there() -> None:
+    first = [good(0), good(1), bad(2, 20.0, "timeout"), *(bad(at) for at in range(3, 50))]
+    added = [good(at) for at in range(40, 50)]
+
+    old, new = ways_in({"a": first, "b": added})
+
+    assert lockouts(old, 50) == [(1.1, 50)]
+    assert lockouts(new, 50) == [(1.1, 40.1)]
+    assert intersect(lockouts(old, 50), lockouts(new, 50)) == [(1.1, 40.1)]
+
+
+def test_servers_that_are_there_from_the_start_are_asked_each_for_itself() -> None:
+    servers = {"a": [good(0), bad(1), good(2)], "b": [good(0.5), good(1.5)], "c": []}
+
+    assert ways_in(servers) == [servers["a"], servers["b"]]
+    assert ways_in({"a": servers["a"]}) == [servers["a"]]
+    assert ways_in({}) == []
