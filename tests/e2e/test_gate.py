@@ -38,6 +38,8 @@ def test_a_list_that_grew_fails_the_gate_and_an_equal_one_does_not(tmp_path: Pat
     assert change["change"] > 1
     assert {"profile"} == {item["what"] for item in candidate["differences"]}
 
-    same = place.command("compare", "results/gate/base-1", "results/gate/base-1", "--fail", RULE, "--despite", "few-samples")
+    same = place.command(
+        "compare", "results/gate/base-1", "results/gate/base-1", "--fail", RULE, "--despite", "few-samples"
+    )
     assert 0 == same.returncode, same.stderr
     assert {} == place.processes()

@@ -63,7 +63,11 @@ def test_steps_are_what_is_asked_and_what_that_needs() -> None:
         ([PUT], {"valueSize": "2MB"}, "must be from 14B to 1MB"),
         ([PUT], {"more": {"identity": "on-call"}}, "etcd knows no identities"),
         ([PUT], {"more": {"mix": [{"get": "/ok"}]}}, "mix goes with arrivals"),
-        ([PUT], {"more": {"arrivals": {"rate": "1/s"}}}, "exactly one of agents, watchers, arrivals, churn, etcd, locustfile"),
+        (
+            [PUT],
+            {"more": {"arrivals": {"rate": "1/s"}}},
+            "exactly one of agents, watchers, arrivals, churn, etcd, locustfile",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(operations: list[dict[str, Any]], etcd: dict[str, Any], said: str) -> None:
