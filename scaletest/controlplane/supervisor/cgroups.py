@@ -201,10 +201,10 @@ def find_groups(name: str, *, root: Path = Path("/")) -> list[Path]:
         mounts = {hierarchy.mount for hierarchy in locate_hierarchies(root).values()}
     except OSError:
         return []
-    found = [Path(path) for mount in mounts for path, _, _ in os.walk(mount) if Path(path).name == name]
-    return [
-        directory for parent in found for directory in [*(path for path in parent.iterdir() if path.is_dir()), parent]
-    ]
+    # What the walk has seen, and no second look: a supervisor that ends takes its groups away at the same time.
+    walked = ((Path(path), children) for mount in mounts for path, children, _ in os.walk(mount))
+    found = [(path, children) for path, children in walked if path.name == name]
+    return [directory for path, children in found for directory in [*(path / child for child in children), path]]
 
 
 def pids_in(directories: Iterable[Path]) -> set[int]:
