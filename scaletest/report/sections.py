@@ -8,6 +8,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
+from scaletest.analysis.flows import is_good
 from scaletest.core.units import format_duration
 from scaletest.report import drawing, glyphs
 from scaletest.report.churn_drawn import draw_churn
@@ -276,7 +277,7 @@ def _steps(flow: FlowReport, width: int) -> Table:
 
 def _failed(step: StepReport) -> str:
     by_outcome = ", ".join(
-        f"{drawing.count(count)} {outcome}" for outcome, count in step.outcomes.items() if not outcome.startswith("2")
+        f"{drawing.count(count)} {outcome}" for outcome, count in step.outcomes.items() if not is_good(outcome)
     )
     return f"{step.step} failed: {by_outcome}; after {glyphs.duration_text(step.failed_p50_s)} (median)"
 

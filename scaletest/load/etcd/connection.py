@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
 
@@ -89,7 +88,8 @@ class GrpcConnection(asyncio.Protocol):
         self._window_bytes = _DEFAULT_WINDOW_BYTES
         self._initial_window_bytes = _DEFAULT_WINDOW_BYTES
         self._frame_bytes = _DEFAULT_FRAME_BYTES
-        self._stalled: deque[_Stalled] = deque()
+        self._stalled: dict[int, _Stalled] = {}
+        """Messages that wait for the server's windows, in the order of their requests."""
 
     @property
     def in_flight(self) -> int:
@@ -122,7 +122,7 @@ class GrpcConnection(asyncio.Protocol):
         out.append(block)
         if self._stalled or size > self._window_bytes or size > self._initial_window_bytes or size > self._frame_bytes:
             payload = b"\x00" + len(message).to_bytes(4, "big") + message
-            self._stalled.append(_Stalled(stream_id, payload, self._initial_window_bytes, half_close))
+            self._stalled[stream_id] = _Stalled(stream_id, payload, self._initial_window_bytes, half_close)
             self._send_stalled()
         else:
             self._window_bytes -= size
@@ -138,7 +138,7 @@ class GrpcConnection(asyncio.Protocol):
         """Give up an exchange: nothing more is heard of it."""
         stream_id, exchange.stream_id = exchange.stream_id, 0
         if self._exchanges.pop(stream_id, None) is not None:
-            self._stalled = deque(item for item in self._stalled if item.stream_id != stream_id)
+            self._stalled.pop(stream_id, None)
             self._frame(_RST_STREAM, 0, stream_id, _CANCEL.to_bytes(4, "big"))
 
     def close(self) -> None:
@@ -165,20 +165,24 @@ class GrpcConnection(asyncio.Protocol):
         self._out.clear()
 
     def _send_stalled(self) -> None:
-        """Send what the server's windows let through, in the order of the requests."""
-        left: deque[_Stalled] = deque()
-        for item in self._stalled:
-            while (
-                item.payload
-                and (size := min(len(item.payload), item.window_bytes, self._window_bytes, self._frame_bytes)) > 0
-            ):
+        """Send what the server's windows let through, in the order of the requests.
+
+        An overloaded server leaves thousands waiting: those behind a closed window of the connection are not looked at.
+        """
+        done: list[int] = []
+        for item in self._stalled.values():
+            while (size := min(len(item.payload), item.window_bytes, self._window_bytes, self._frame_bytes)) > 0:
                 part, item.payload = item.payload[:size], item.payload[size:]
                 item.window_bytes -= size
                 self._window_bytes -= size
-                self._frame(_DATA, _END_STREAM if item.half_close and not item.payload else 0, item.stream_id, part)
-            if item.payload:
-                left.append(item)
-        self._stalled = left
+                flags = _END_STREAM if item.half_close and not item.payload else 0
+                self._frame(_DATA, flags, item.stream_id, part)
+            if not item.payload:
+                done.append(item.stream_id)
+            elif not self._window_bytes:
+                break
+        for stream_id in done:
+            del self._stalled[stream_id]
 
     # asyncio.Protocol.
 
@@ -294,18 +298,15 @@ class GrpcConnection(asyncio.Protocol):
     def _take_window(self, stream_id: int, more_bytes: int) -> None:
         if stream_id == 0:
             self._window_bytes += more_bytes
-        else:
-            for item in self._stalled:
-                if item.stream_id == stream_id:
-                    item.window_bytes += more_bytes
-        if self._stalled:
-            self._send_stalled()
+        elif (item := self._stalled.get(stream_id)) is not None:
+            item.window_bytes += more_bytes
+        self._send_stalled()
 
     def _take_settings(self, payload: bytes) -> None:
         settings = dict(_SETTING.iter_unpack(payload))
         self._frame_bytes = settings.get(_MAX_FRAME, self._frame_bytes)
         window_bytes = settings.get(_INITIAL_WINDOW, self._initial_window_bytes)
-        for item in self._stalled:
+        for item in self._stalled.values():
             item.window_bytes += window_bytes - self._initial_window_bytes
         self._initial_window_bytes = window_bytes
         table_bytes = settings.get(_TABLE_SIZE)

@@ -260,7 +260,7 @@ class Worker:
         taken = self._sampled.get((step, outcome), 0)
         if taken < SAMPLES_PER_OUTCOME:
             self._sampled[step, outcome] = taken + 1
-            reason = type(error).__name__ if error is not None else outcome
+            reason = type(error).__name__ if error is not None else None
             message = (str(error) if error is not None else status[1] if status is not None else "") or None
             self._report.failures.append(Failure(step, outcome, reason, message))
 

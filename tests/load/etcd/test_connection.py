@@ -237,3 +237,20 @@ def test_a_lost_connection_ends_what_is_under_way_and_is_not_used_again() -> Non
         assert wire.connection.closed.done()
 
     run(scene())
+
+
+def test_requests_behind_a_closed_window_leave_in_order_as_it_opens() -> None:
+    async def scene() -> None:
+        wire = Wire()
+        wire.connection.data_received(settings())
+        for _ in range(300):
+            wire.ask(bytes(995))
+        sent = [item for item in await wire.frames() if item[0] == DATA]
+        assert 65_535 == sum(len(item[3]) for item in sent)
+        for _ in range(60):
+            wire.connection.data_received(frame(WINDOW, 0, 0, (5_000).to_bytes(4, "big")))
+            sent += [item for item in await wire.frames() if item[0] == DATA]
+        assert 300_000 == sum(len(item[3]) for item in sent)
+        assert [2 * number + 1 for number in range(300)] == [item[2] for item in sent if item[1] & END_STREAM]
+
+    run(scene())
