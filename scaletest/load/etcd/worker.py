@@ -196,12 +196,9 @@ class Worker:
             self._timer.set(self._pacer.next_due_s)
 
     def _rang(self) -> None:
-        if self._timer is not None and self._pacer is not None and self._timer.has_rung():
-            self._ring(self._pacer)
-
-    def _ring(self, pacer: Pacer) -> None:
-        assert self._timer is not None
-        self._timer.set(pacer.ring())
+        timer, pacer = self._timer, self._pacer
+        if timer is not None and pacer is not None and timer.has_rung():
+            timer.set(pacer.ring())
 
     def _arrive(self, due_s: float, now_s: float) -> None:
         arrivals = self._report.arrivals
@@ -247,12 +244,8 @@ class Worker:
         )  # fmt: skip
         if outcome != GRPC_OK:
             self._sample(self._mix.titles[call.step], outcome, status, error)
-        if self._spec.is_closed:
-            if not self._stopping:
-                self._ask_again()
-        elif self._pacer is not None and self._pacer.next_due_s <= now_s and not self._stopping:
-            # Answers that were held up come by the thousand in one read: what is due meanwhile does not wait for the last of them.
-            self._ring(self._pacer)
+        if self._spec.is_closed and not self._stopping:
+            self._ask_again()
 
     def _tell(
         self, step: int, outcome: str, sent_s: float, *, latency_us: int, service_us: int = -1, body_bytes: int = 0
