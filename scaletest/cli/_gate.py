@@ -17,8 +17,9 @@ from scaletest.analysis.measures import RunMeasures
 from scaletest.cli._comparisons import deliver_comparison
 from scaletest.cli._formats import Format
 from scaletest.cli._gating import rules_for
+from scaletest.cli._options import RESULTS
 from scaletest.cli._reports import ReportFile
-from scaletest.cli._running import RESULTS, RunRequest, execute_once
+from scaletest.cli._running import RunRequest, execute_once
 from scaletest.cli._streams import say
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags
@@ -215,23 +216,24 @@ def _runner(request: GateRequest, sides: Mapping[SideName, LoadedProfile], direc
         spec = loaded.profile.control_plane
         binaries[side] = locate_all(spec.kubernetes, spec.etcd, explicit=explicit, progress=TerminalProgress())
 
+    run = RunRequest(
+        reference=request.reference,
+        overrides=request.overrides,
+        size=request.size,
+        output=None,
+        cluster=None,
+        keep=False,
+        binaries=request.binaries,
+        dry_run=False,
+        quiet=request.quiet,
+    )
+
     def run_one(side: SideName, number: int) -> RunMeasures:
         for cleaned in registry.clean_dead():
             say(str(cleaned))
         run_dir = directory / f"{side}-{number}"
         if not request.quiet:
             say(f"run {run_dir.name}")
-        run = RunRequest(
-            reference=request.reference,
-            overrides=request.overrides,
-            size=request.size,
-            output=run_dir,
-            cluster=None,
-            keep=False,
-            binaries=request.binaries,
-            dry_run=False,
-            quiet=request.quiet,
-        )
         result = asyncio.run(execute_once(run, sides[side], binaries[side], run_dir))
         if result.verdict.exit_code is ExitCode.INTERRUPTED:
             msg = "interrupted"

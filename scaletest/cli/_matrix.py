@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from scaletest.cli._options import RESULTS
 from scaletest.cli._reports import read_subject
-from scaletest.cli._running import RESULTS, RunRequest, deliver, execute_once
+from scaletest.cli._running import RunRequest, deliver, execute_once
 from scaletest.cli._streams import say
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from scaletest.analysis.verdict import worst
 from scaletest.cli._formats import Format
+from scaletest.cli._streams import reader_may_go, say
 from scaletest.core.errors import ExitCode, RunDirectoryError, ScaletestError, UsageError, of_the_machine
 from scaletest.core.matrixdir import is_matrix
 from scaletest.core.wholefile import write_whole
 from scaletest.report.build import build
 from scaletest.report.comparison_document import ComparisonDocument
 from scaletest.report.document import Document
+from scaletest.report.github import tell_github
 from scaletest.report.matrix_build import build_matrix
 from scaletest.report.matrix_document import MatrixDocument
 from scaletest.report.rundir import LoadedRun, load_run
 
 __all__ = [
+    "TEXT_WIDTH",
     "ReportFile",
     "Subject",
+    "deliver_report",
     "parse_report_files",
     "print_reports",
     "read_comparison",
@@ -31,10 +36,9 @@ __all__ = [
     "refuse_on_terminal",
     "render",
     "write_report",
-    "write_text",
 ]
 
-_TEXT_WIDTH: Final = 100
+TEXT_WIDTH: Final = 100
 """Columns of a text report in a file: what a wide page or a mail shows."""
 
 
@@ -143,14 +147,33 @@ def _print_text(subjects: Sequence[Subject]) -> None:
             print_report(subject.document, sys.stdout)
 
 
+def deliver_report(
+    render_as: Callable[[Format], str],
+    files: Sequence[ReportFile],
+    annotate: Callable[[], Sequence[str]],
+    print_it: Callable[[], None],
+    verdict: int,
+) -> ExitCode:
+    """Write files, tell a GitHub step, print; return the exit code: the verdict's, if all could be written."""
+    written = [_write(file.path, render_as(file.format)) for file in files]
+    problems = [problem for problem in written if problem is not None]
+    for problem in problems:
+        say(f"scaletest: {problem.message}")
+    if {"GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"} & set(os.environ):
+        tell_github(render_as(Format.MARKDOWN), annotate(), os.environ, sys.stderr)
+    with reader_may_go():
+        print_it()
+    return worst([ExitCode(verdict), *(problem.exit_code for problem in problems)])
+
+
 def write_report(
     subjects: Sequence[Subject], file: ReportFile, comparison: ComparisonDocument | None = None
 ) -> ScaletestError | None:
     """Write a report into a file, whole or not at all; return what is to be said where that could not be done."""
-    return write_text(file.path, render(subjects, file.format, comparison))
+    return _write(file.path, render(subjects, file.format, comparison))
 
 
-def write_text(path: Path, text: str) -> ScaletestError | None:
+def _write(path: Path, text: str) -> ScaletestError | None:
     """Write a file whole or not at all; return what is to be said where that could not be done."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -208,9 +231,9 @@ def _text(subjects: Sequence[Subject]) -> str:
     texts = []
     for subject in subjects:
         if subject.matrix is not None:
-            texts.append(render_matrix(subject.matrix, width=_TEXT_WIDTH))
+            texts.append(render_matrix(subject.matrix, width=TEXT_WIDTH))
         elif subject.document is not None:
-            texts.append(render_run(subject.document, width=_TEXT_WIDTH))
+            texts.append(render_run(subject.document, width=TEXT_WIDTH))
     return "".join(texts)
 
 

@@ -10,13 +10,12 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
-from scaletest.analysis.verdict import worst
 from scaletest.cli._formats import Format
+from scaletest.cli._options import RESULTS
 from scaletest.cli._plan_text import plan_text
-from scaletest.cli._reports import ReportFile, Subject, print_reports, read_subject, render, write_report
-from scaletest.cli._streams import reader_may_go, say
+from scaletest.cli._reports import ReportFile, Subject, deliver_report, print_reports, read_subject, render
+from scaletest.cli._streams import say
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
@@ -26,7 +25,7 @@ from scaletest.core.journal import Record
 from scaletest.core.units import format_count
 from scaletest.observe.hostinfo import host_info
 from scaletest.profile.loading import LoadedProfile, load_profile, variant_names
-from scaletest.report.github import annotation_lines, tell_github
+from scaletest.report.github import annotation_lines
 from scaletest.report.live import LiveView, can_show
 from scaletest.report.progress import ProgressWriter
 from scaletest.runner.local import LocalEngines, LocalOptions
@@ -36,9 +35,7 @@ from scaletest.runner.searchplan import SearchPlan, plan_search
 from scaletest.runner.session import RunOptions, RunResult, execute
 from scaletest.runner.versions import refuse_unknown_versions
 
-__all__ = ["RESULTS", "RunRequest", "chosen_variants", "deliver", "execute_once", "run_profile"]
-
-RESULTS: Final = Path("results")
+__all__ = ["RunRequest", "chosen_variants", "deliver", "execute_once", "run_profile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,21 +98,16 @@ def run_profile(request: RunRequest) -> None:
 
 def deliver(subject: Subject, request: RunRequest, verdict: ExitCode) -> ExitCode:
     """Write and print the reports that were asked for; return the exit code: the verdict's, if all could be written."""
-    problems = [problem for file in request.reports if (problem := write_report([subject], file)) is not None]
-    for problem in problems:
-        say(f"scaletest: {problem.message}")
-    _tell_github(subject)
-    with reader_may_go():
-        print_reports([subject], request.format)
-    return worst([verdict, *(problem.exit_code for problem in problems)])
 
+    def annotate() -> list[str]:
+        return annotation_lines([subject.document] if subject.document is not None else [], matrix=subject.matrix)
 
-def _tell_github(subject: Subject) -> None:
-    if not {"GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"} & set(os.environ):
-        return
-    documents = [subject.document] if subject.document is not None else []
-    tell_github(
-        render([subject], Format.MARKDOWN), annotation_lines(documents, matrix=subject.matrix), os.environ, sys.stderr
+    return deliver_report(
+        lambda form: render([subject], form),
+        request.reports,
+        annotate,
+        lambda: print_reports([subject], request.format),
+        verdict,
     )
 
 

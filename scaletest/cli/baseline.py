@@ -7,14 +7,13 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption
+
 __all__ = ["app"]
 
 app = typer.Typer(name="baseline", help="Save, list, show and remove baselines.", no_args_is_help=True)
 
 _NAME = typer.Argument(metavar="NAME", help="Name, or path of a .json file.")
-_Directory = Annotated[
-    Path | None, typer.Option("--baselines", help="Directory of baselines. [default: .scaletest/baselines]")
-]
 
 
 def _directory(given: Path | None) -> Path:
@@ -30,8 +29,8 @@ def save(
         list[str], typer.Argument(metavar="RUN...", help="Run directories, directories of runs, patterns, or `latest`.")
     ],
     force: Annotated[bool, typer.Option("--force", help="Replace a baseline of this name.")] = False,
-    results: Annotated[Path, typer.Option("--results", help="Where runs are looked for by name.")] = Path("results"),
-    baselines: _Directory = None,
+    results: ResultsOption = RESULTS,
+    baselines: BaselinesOption = None,
 ) -> None:
     """Save the valid ones of some runs as a baseline: one profile, host, set of versions and limits.
 
@@ -53,7 +52,7 @@ def save(
 
 
 @app.command("list")
-def list_(baselines: _Directory = None) -> None:
+def list_(baselines: BaselinesOption = None) -> None:
     """List the baselines of the project."""
     from scaletest.core.errors import BaselineError
     from scaletest.report.baselines import list_baselines, read_baseline
@@ -80,7 +79,7 @@ def list_(baselines: _Directory = None) -> None:
 
 
 @app.command()
-def show(name: Annotated[str, _NAME], baselines: _Directory = None) -> None:
+def show(name: Annotated[str, _NAME], baselines: BaselinesOption = None) -> None:
     """Show a baseline: what it is of, and its metrics with their spread."""
     from scaletest.report.baselines import baseline_path, read_baseline
     from scaletest.report.baselines_text import baseline_lines
@@ -90,7 +89,7 @@ def show(name: Annotated[str, _NAME], baselines: _Directory = None) -> None:
 
 
 @app.command("rm")
-def remove(name: Annotated[str, _NAME], baselines: _Directory = None) -> None:
+def remove(name: Annotated[str, _NAME], baselines: BaselinesOption = None) -> None:
     """Remove a baseline."""
     from scaletest.report.baselines import baseline_path, remove_baseline
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scaletest.cli._options import BinaryOption
 from scaletest.core.errors import EnvironmentProblem
 from scaletest.core.units import format_bytes
 
@@ -39,9 +40,6 @@ KubernetesOption = Annotated[
 ]
 EtcdOption = Annotated[
     str | None, typer.Option("--etcd", metavar="VERSION", help="etcd version: 3.6 or 3.6.16. [default: as profiles]")
-]
-BinaryOption = Annotated[
-    list[str] | None, typer.Option("--binary", metavar="COMPONENT=PATH", help="Use this binary; repeatable.")
 ]
 
 

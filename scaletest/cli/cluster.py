@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli._options import BinaryOption
+
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -39,9 +41,7 @@ def up(
     port: Annotated[
         list[str] | None, typer.Option("--port", metavar="COMPONENT=PORT", help="Listen on this port; repeatable.")
     ] = None,
-    binary: Annotated[
-        list[str] | None, typer.Option("--binary", metavar="COMPONENT=PATH", help="Use this binary; repeatable.")
-    ] = None,
+    binary: BinaryOption = None,
 ) -> None:
     """Start a control plane, fill it with fake nodes, and leave it up until `cluster down`.
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from scaletest.cli._formats import Format
+from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption
 
 __all__ = ["Despite", "compare"]
 
@@ -59,10 +60,8 @@ def compare(
         list[str] | None,
         typer.Option("--report", metavar="FORMAT=PATH", help="Write the comparison to a file too; repeatable."),
     ] = None,
-    results: Annotated[Path, typer.Option("--results", help="Where runs are looked for by name.")] = Path("results"),
-    baselines: Annotated[
-        Path | None, typer.Option("--baselines", help="Directory of baselines. [default: .scaletest/baselines]")
-    ] = None,
+    results: ResultsOption = RESULTS,
+    baselines: BaselinesOption = None,
     _schema: Annotated[
         bool, typer.Option("--schema", callback=_print_schema, is_eager=True, help="Print the JSON schema and exit.")
     ] = False,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scaletest.cli._options import BinaryOption, SetOption, SizeOption
 from scaletest.core.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -29,16 +30,9 @@ def doctor(
     profile: Annotated[
         str | None, typer.Argument(help="Built-in profile, or path of a YAML file. [default: what every run needs]")
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter or any key of the profile; repeatable."),
-    ] = None,
-    size: Annotated[
-        str | None, typer.Option("--size", metavar="NAME", help="Take one of the sizes that the profile names.")
-    ] = None,
-    binary: Annotated[
-        list[str] | None, typer.Option("--binary", metavar="COMPONENT=PATH", help="Use this binary; repeatable.")
-    ] = None,
+    set_: SetOption = None,
+    size: SizeOption = None,
+    binary: BinaryOption = None,
     format_: Annotated[Format, typer.Option("--format", help="Print text or JSON.")] = Format.TEXT,
 ) -> None:
     """Say what this machine lacks for a profile, and what mends it. Exit code 3 when something is missing.

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from scaletest.cli._formats import Format
+from scaletest.cli._options import BaselinesOption, BinaryOption, ProfileArgument, QuietOption, SetOption, SizeOption
 from scaletest.cli.compare import Despite
 
 __all__ = ["gate"]
 
 
 def gate(
-    profile: Annotated[str, typer.Argument(help="Built-in profile, or path of a YAML file.")],
+    profile: ProfileArgument,
     baseline: Annotated[
         str | None, typer.Option("--baseline", metavar="NAME", help="Saved baseline to compare with.")
     ] = None,
@@ -39,31 +40,21 @@ def gate(
         list[Despite] | None,
         typer.Option("--despite", help="Gate although these differ, or samples are few; repeatable."),
     ] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter or any key of the profile; repeatable."),
-    ] = None,
-    size: Annotated[
-        str | None, typer.Option("--size", metavar="NAME", help="Take one of the sizes that the profile names.")
-    ] = None,
+    set_: SetOption = None,
+    size: SizeOption = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Directory of the runs. [default: results/<UTC time>-<profile>-gate]"),
     ] = None,
-    binary: Annotated[
-        list[str] | None,
-        typer.Option("--binary", metavar="COMPONENT=PATH", help="Use this binary; repeatable."),
-    ] = None,
+    binary: BinaryOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run; do nothing.")] = False,
-    baselines: Annotated[
-        Path | None, typer.Option("--baselines", help="Directory of baselines. [default: .scaletest/baselines]")
-    ] = None,
+    baselines: BaselinesOption = None,
     format_: Annotated[Format, typer.Option("--format", help="text, json, markdown or junit.")] = Format.TEXT,
     report: Annotated[
         list[str] | None,
         typer.Option("--report", metavar="FORMAT=PATH", help="Write the comparison to a file too; repeatable."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run a profile several times and compare: with a saved baseline, or with runs of a base in turns.
 

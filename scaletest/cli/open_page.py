@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli._options import RESULTS, ResultsOption
+
 __all__ = ["open_report"]
 
 
@@ -18,7 +20,7 @@ def open_report(
         Path | None,
         typer.Option("--output", "-o", metavar="PATH", help="Where to write it. [default: report.html in RUN]"),
     ] = None,
-    results: Annotated[Path, typer.Option("--results", help="Where runs are looked for by name.")] = Path("results"),
+    results: ResultsOption = RESULTS,
 ) -> None:
     """Make the HTML report of a run and open it in a browser; print its path.
 

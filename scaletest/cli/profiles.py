@@ -8,22 +8,12 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli._options import SetOption, SizeOption
 from scaletest.core.errors import Problem, ProfileError, UsageError
 
 __all__ = ["app"]
 
 app = typer.Typer(help="List, show and validate profiles.", no_args_is_help=True)
-
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter or any key of the profile; repeatable."),
-]
-
-
-SizeOption = Annotated[
-    str | None, typer.Option("--size", metavar="NAME", help="Take one of the sizes that the profile names.")
-]
-
 
 VariantOption = Annotated[
     str | None, typer.Option("--variant", metavar="NAME", help="Take one of the variants that the profile names.")

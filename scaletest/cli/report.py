@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from scaletest.cli._formats import Format
+from scaletest.cli._options import RESULTS, ResultsOption
 
 __all__ = ["report"]
 
@@ -33,7 +34,7 @@ def report(
         Path | None,
         typer.Option(metavar="PATH", help="Put this comparison in: what `compare --format json` printed."),
     ] = None,
-    results: Annotated[Path, typer.Option("--results", help="Where runs are looked for by name.")] = Path("results"),
+    results: ResultsOption = RESULTS,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit as the run did by its verdict; of several, the worst.")
     ] = False,

@@ -8,19 +8,15 @@ from typing import Annotated
 import typer
 
 from scaletest.cli._formats import Format
+from scaletest.cli._options import BinaryOption, ProfileArgument, QuietOption, SetOption, SizeOption
 
 __all__ = ["run"]
 
 
 def run(
-    profile: Annotated[str, typer.Argument(help="Built-in profile, or path of a YAML file.")],
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter or any key of the profile; repeatable."),
-    ] = None,
-    size: Annotated[
-        str | None, typer.Option("--size", metavar="NAME", help="Take one of the sizes that the profile names.")
-    ] = None,
+    profile: ProfileArgument,
+    set_: SetOption = None,
+    size: SizeOption = None,
     variant: Annotated[
         str | None,
         typer.Option(
@@ -36,10 +32,7 @@ def run(
         str | None, typer.Option(metavar="NAME", help="Run on a cluster that `scaletest cluster up` started.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the control plane up after the run.")] = False,
-    binary: Annotated[
-        list[str] | None,
-        typer.Option("--binary", metavar="COMPONENT=PATH", help="Use this binary; repeatable."),
-    ] = None,
+    binary: BinaryOption = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan, the memory it needs and the time it takes; do nothing.")
     ] = False,
@@ -56,7 +49,7 @@ def run(
         list[str] | None,
         typer.Option("--report", metavar="FORMAT=PATH", help="Write the report to a file too; repeatable."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run a profile on a real control plane and report where it stands.
 

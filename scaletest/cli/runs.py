@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scaletest.cli._options import RESULTS
+
 if TYPE_CHECKING:
     from scaletest.report.drawing import Drawn
     from scaletest.report.runlist import Filter, ListedRun
@@ -41,12 +43,11 @@ _Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help=
 _Outcomes = Annotated[list[Outcome] | None, typer.Option("--verdict", help="That came to this; repeatable.")]
 _Older = Annotated[str | None, typer.Option("--older-than", metavar="AGE", help="Begun longer ago: 12h, 30d.")]
 _Newer = Annotated[str | None, typer.Option("--newer-than", metavar="AGE", help="Begun since: 12h, 30d.")]
-_RESULTS = Path("results")
 
 
 @app.command("list")
 def list_(
-    results: _Results = _RESULTS,
+    results: _Results = RESULTS,
     profile: _Profile = None,
     verdict: _Outcomes = None,
     older_than: _Older = None,
@@ -73,7 +74,7 @@ def list_(
 
 @app.command()
 def prune(
-    results: _Results = _RESULTS,
+    results: _Results = RESULTS,
     profile: _Profile = None,
     verdict: _Outcomes = None,
     older_than: _Older = None,

@@ -17,11 +17,10 @@ from typing import Any, Final
 import gevent
 from gevent import subprocess
 from gevent.event import AsyncResult
-from locust import User
 
 from scaletest.core.errors import EnvironmentProblem
 from scaletest.load.etcd.pipe import Report, WorkerConfig, decode, encode
-from scaletest.load.flow import Flow, Host, TellingUser
+from scaletest.load.flow import Host, TellingFlow
 from scaletest.load.metadata import FailureText
 from scaletest.load.outcomes import is_success
 from scaletest.load.pipes import read_lines
@@ -42,11 +41,11 @@ STOPPED_WITHIN_S: Final = 4.5
 BEGIN_IN_S: Final = 0.02
 """From the command to begin to the first arrival: every child has it by then."""
 
-TELL_EVERY_S: Final = 0.05
 
-
-class EtcdFlow(Flow):
+class EtcdFlow(TellingFlow):
     """Key-value traffic of one flow; ``target`` is the number of connections."""
+
+    kind = "etcd"
 
     def __init__(self, host: Host, start: FlowStart) -> None:
         super().__init__(host, start)
@@ -66,8 +65,6 @@ class EtcdFlow(Flow):
         self._origin_s = 0.0
         self._curve: RateCurve | None = None
         self._curve_since_s = 0.0
-        self._user_class = type(f"etcd-{self.name}", (TellingUser,), {"flow": self})
-        self._users: list[User] = []
 
     # What the driver asks for.
 
@@ -81,8 +78,7 @@ class EtcdFlow(Flow):
         except BaseException:
             self._end_children()
             raise
-        self.host.environment.user_classes.append(self._user_class)
-        self._users = self.host.runner.spawn_users({self._user_class.__name__: 1})
+        self.begin_telling()
         self._origin_s = self._curve_since_s = time.monotonic() + BEGIN_IN_S
         self._curve = None if self._spec.is_closed else curve_of(self._spec)
         self._tell_children("begin", origin_s=self._origin_s)
@@ -113,10 +109,7 @@ class EtcdFlow(Flow):
                 text = f"flow {self.name}: an etcd process did not stop in time; some of its keys may be left"
                 self.host.emit("note", level="warning", text=text)
         self._end_children()
-        gevent.killall([user.greenlet for user in self._users])
-        self._users = []
-        self._tell_now()
-        self.host.environment.user_classes.remove(self._user_class)
+        self.end_telling()
 
     def block(self) -> FlowChanged:
         """Close all connections and refuse new ones; says how many, and what was under way on them."""
@@ -128,10 +121,6 @@ class EtcdFlow(Flow):
         """Let connections be opened again."""
         self.blocked = False
         self._tell_children("unblock")
-
-    def user_counts(self) -> dict[str, int]:
-        """Return living users by class."""
-        return {self._user_class.__name__: len(self._users)}
 
     def workers(self) -> list[dict[str, Any]]:
         """Return what each process takes."""
@@ -208,13 +197,8 @@ class EtcdFlow(Flow):
 
     # Locust.
 
-    def tell(self) -> None:
-        """Fire Locust's request event for what has ended, in rows: listeners may wait."""
-        while True:
-            gevent.sleep(TELL_EVERY_S)
-            self._tell_now()
-
-    def _tell_now(self) -> None:
+    def tell_now(self) -> None:
+        """Fire Locust's request event for what has ended, in rows."""
         untold, self._untold = self._untold, []
         fire, wall_s, titles = self.host.events.request.fire, time.time() - time.monotonic(), self._spec.titles
         names = [f"{self.name}/{title}" for title in titles]

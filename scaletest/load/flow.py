@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
+import gevent
 from locust import User
 from locust.env import Environment
 from locust.runners import LocalRunner
@@ -21,7 +22,9 @@ from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
 from scaletest.load.requests import Step
 from scaletest.load.statistics import FlowStatistics
 
-__all__ = ["Flow", "FlowRunner", "Host", "TellingUser"]
+__all__ = ["Flow", "FlowRunner", "Host", "TellingFlow"]
+
+TELL_EVERY_S: Final = 0.05
 
 
 class FlowRunner(LocalRunner):
@@ -138,11 +141,49 @@ class Flow:
         return {"flow": self.name, "interval_s": interval_s, **(gauges or self.gauges()), **self.statistics.take()}
 
 
-class TellingUser(User):
-    """The Locust User that stands for a flow whose requests are not made by Users: tells Locust of them; each flow makes its own subclass."""
+class TellingFlow(Flow):
+    """A flow whose requests are not made by Locust Users: one User stands for it, and tells Locust of them in rows."""
+
+    kind: ClassVar[str]
+    """Of the flow, in the name of its User."""
+
+    def __init__(self, host: Host, start: FlowStart) -> None:
+        super().__init__(host, start)
+        self._user_class = type(f"{self.kind}-{self.name}", (_TellingUser,), {"flow": self})
+        self._users: list[User] = []
+
+    def begin_telling(self) -> None:
+        """Begin to tell Locust of what has ended."""
+        self.host.environment.user_classes.append(self._user_class)
+        self._users = self.host.runner.spawn_users({self._user_class.__name__: 1})
+
+    def end_telling(self) -> None:
+        """Tell Locust of the rest, and no more."""
+        gevent.killall([user.greenlet for user in self._users])
+        self._users = []
+        self.tell_now()
+        self.host.environment.user_classes.remove(self._user_class)
+
+    def user_counts(self) -> dict[str, int]:
+        """Return living users by class."""
+        return {self._user_class.__name__: len(self._users)}
+
+    def tell(self) -> None:
+        """Tell Locust, again and again: listeners may wait, which the event loop must not."""
+        while True:
+            gevent.sleep(TELL_EVERY_S)
+            self.tell_now()
+
+    def tell_now(self) -> None:
+        """Fire Locust's request event for what has ended since the last time."""
+        raise NotImplementedError
+
+
+class _TellingUser(User):
+    """The User that stands for a flow; each flow makes its own subclass."""
 
     abstract = True
-    flow: ClassVar[Any]
+    flow: ClassVar[TellingFlow]
 
     def live(self) -> None:
         """Tell Locust, until killed."""

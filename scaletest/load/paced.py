@@ -21,13 +21,12 @@ from typing import Any, Final
 
 import gevent
 from gevent.event import AsyncResult
-from locust import User
 
 from scaletest.core.errors import EnvironmentProblem
 from scaletest.load.alarm import Alarm
 from scaletest.load.channel import Channel, ChannelOwner, Ended
 from scaletest.load.connection import Endpoint, TlsContexts
-from scaletest.load.flow import Flow, Host, TellingUser
+from scaletest.load.flow import Host, TellingFlow
 from scaletest.load.metadata import BodyHead, FailureText, failure_text
 from scaletest.load.operations import Call, Operation
 from scaletest.load.outcomes import REQUEST_ERRORS, is_success
@@ -38,7 +37,6 @@ from scaletest.load.statistics import ArrivalStatistics
 
 __all__ = ["PacedFlow", "why"]
 
-TELL_EVERY_S: Final = 0.05
 SWEEP_EVERY_S: Final = 0.1
 CONNECT_WITHIN_S: Final = 10.0
 
@@ -49,11 +47,13 @@ REMOVE_WITHIN_S: Final = 3.0
 """Time for removing the flow's objects: with ``DRAIN_S`` less than a driver has to stop all its flows."""
 
 
-class PacedFlow(Flow):
+class PacedFlow(TellingFlow):
     """Arrivals of one flow on at most ``connections`` channels, of which ``most_in_flight`` may be under way.
 
     ``first_step`` is where connections count that are opened in advance.
     """
+
+    kind = "paced"
 
     def __init__(
         self, host: Host, start: FlowStart, *, connections: int, keep_alive: bool, most_in_flight: int, first_step: str
@@ -77,8 +77,6 @@ class PacedFlow(Flow):
         self._alarm: Alarm | None = None
         self._untold: list[tuple[Operation, str, float, float, int, Exception | None]] = []
         self._sweeper: gevent.Greenlet | None = None
-        self._user_class = type(f"paced-{self.name}", (TellingUser,), {"flow": self})
-        self._users: list[User] = []
 
     # What each kind of flow adds.
 
@@ -140,8 +138,7 @@ class PacedFlow(Flow):
         except BaseException:
             self.close()
             raise
-        self.host.environment.user_classes.append(self._user_class)
-        self._users = self.host.runner.spawn_users({self._user_class.__name__: 1})
+        self.begin_telling()
         self.begin()
 
     def set_servers(self, servers: Sequence[str]) -> None:
@@ -160,10 +157,7 @@ class PacedFlow(Flow):
         with gevent.Timeout(REMOVE_WITHIN_S, False):
             self.remove_objects()
         self.close()
-        gevent.killall([user.greenlet for user in self._users])
-        self._users = []
-        self._tell_now()
-        self.host.environment.user_classes.remove(self._user_class)
+        self.end_telling()
 
     def close(self) -> None:
         """Close all connections."""
@@ -180,10 +174,6 @@ class PacedFlow(Flow):
     def unblock(self) -> None:
         """Let arrivals connect again."""
         self.blocked = self.pool.blocked = False
-
-    def user_counts(self) -> dict[str, int]:
-        """Return living users by class."""
-        return {self._user_class.__name__: len(self._users)}
 
     def take_record(self, interval_s: float, gauges: dict[str, int] | None = None) -> dict[str, Any]:
         """Return the fields of this interval's record; see Flow."""
@@ -333,13 +323,8 @@ class PacedFlow(Flow):
 
     # Locust.
 
-    def tell(self) -> None:
-        """Fire Locust's request event for what was answered, in rows: listeners may wait, which the event loop must not."""
-        while True:
-            gevent.sleep(TELL_EVERY_S)
-            self._tell_now()
-
-    def _tell_now(self) -> None:
+    def tell_now(self) -> None:
+        """Fire Locust's request event for what has ended, in rows."""
         untold, self._untold = self._untold, []
         fire, wall_s = self.host.events.request.fire, time.time() - time.monotonic()
         for operation, outcome, sent_s, latency_s, body_bytes, error in untold:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 from scaletest.core.access import ApiAccess
@@ -53,7 +52,7 @@ async def wait_counted(access: ApiAccess, expected: Mapping[str, int], timeout_s
     """Wait until every server has counted at least the expected objects; return the seconds that took, None when it took too long."""
     began_s = time.monotonic()
     for server in access.servers:
-        client = HttpApiClient(server, access=replace(access, servers=(server,)))
+        client = HttpApiClient(server, access=access)
         try:
             while not await _has_counted(client, expected):
                 if time.monotonic() - began_s > timeout_s:

@@ -15,7 +15,7 @@ from scaletest.profile.forms import (
     PositiveDurationS,
     StepLabel,
 )
-from scaletest.profile.model import Model
+from scaletest.profile.model import Model, refuse
 from scaletest.profile.rates import PacedSpec
 
 __all__ = ["OWN_KINDS", "ArrivalsSpec", "NameRange", "RequestSpec", "parse_name_range"]
@@ -152,9 +152,7 @@ class RequestSpec(Model):
         if len(given) != 1:
             msg = f"a request has exactly one of {', '.join(_VERBS)}"
             raise ValueError(msg)
-        for wrong, message in self._misfits():
-            if wrong:
-                raise ValueError(message)
+        refuse(self._misfits())
         if self.is_own and self.resource not in OWN_KINDS:
             msg = f"{self.verb} {self.target} needs a name: objects of its own can be {_SHORT_OWN}"
             raise ValueError(msg)

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Self
 from pydantic import Field, model_validator
 
 from scaletest.profile.forms import PositiveDurationS, PositiveRatePerS, Share
-from scaletest.profile.model import Model
+from scaletest.profile.model import Model, refuse
 
 __all__ = ["CHURN_STEPS", "WATCH_STEP", "ChurnSizeSpec", "ChurnSpec"]
 
@@ -91,15 +91,16 @@ class ChurnSpec(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if (self.pods is None) == (self.pods_per_node is None):
-            msg = "churn takes exactly one of pods, podsPerNode"
-            raise ValueError(msg)
-        if abs(sum(size.share for size in self.sizes) - 1.0) > 1e-6:
-            msg = "the shares of sizes must be 100 % together"
-            raise ValueError(msg)
-        if self.jobs + self.bare_pods > 1.0:
-            msg = "jobs and barePods must not be more than 100 % together"
-            raise ValueError(msg)
+        refuse(
+            [
+                ((self.pods is None) == (self.pods_per_node is None), "churn takes exactly one of pods, podsPerNode"),
+                (
+                    abs(sum(size.share for size in self.sizes) - 1.0) > 1e-6,
+                    "the shares of sizes must be 100 % together",
+                ),
+                (self.jobs + self.bare_pods > 1.0, "jobs and barePods must not be more than 100 % together"),
+            ]
+        )
         return self
 
     def total(self, nodes: int) -> int:

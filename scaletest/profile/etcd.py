@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 from pydantic import Field, model_validator
 
 from scaletest.profile.forms import PositiveDurationS, SizeBytes, StepLabel, size_between
-from scaletest.profile.model import Model
+from scaletest.profile.model import Model, refuse
 from scaletest.profile.rates import PacedSpec
 
 __all__ = [
@@ -72,9 +72,7 @@ class EtcdOperationSpec(Model):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for wrong, message in self._misfits():
-            if wrong:
-                raise ValueError(message)
+        refuse(self._misfits())
         return self
 
     def _misfits(self) -> list[tuple[bool, str]]:
@@ -118,9 +116,7 @@ class EtcdSpec(PacedSpec):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        for wrong, message in self._misfits():
-            if wrong:
-                raise ValueError(message)
+        refuse(self._misfits())
         return self
 
     def _misfits(self) -> list[tuple[bool, str]]:

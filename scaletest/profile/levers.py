@@ -12,10 +12,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
-from scaletest.profile.actions import Action, LeverName
+from scaletest.profile.actions import LEVERS, Action, LeverName
 from scaletest.profile.schema import COMPONENTS, Profile
 
 __all__ = ["agent_flows", "component_names", "expand", "most_api_servers", "pool_sizes", "running_flows"]
@@ -66,13 +66,15 @@ def most_api_servers(profile: Profile) -> int:
 
     The variants of a matrix get the limits of the one with the most servers.
     """
-    levers = sum(ADDED_API_SERVERS for phase in profile.phases for action in phase.do if action.lever in _ADDING)
-    return profile.control_plane.api_servers + _added(profile) + levers
+    return _servers(profile, _ADDING)
 
 
-def _added(profile: Profile) -> int:
-    actions = [action.add_api_servers for phase in profile.phases for action in phase.do]
-    return sum(action.count for action in actions if action is not None)
+def _servers(profile: Profile, adding: Collection[LeverName | None]) -> int:
+    """Return the API servers of the start and those that actions add, with levers of which some add one each."""
+    actions = [action for phase in profile.phases for action in phase.do]
+    added = sum(action.add_api_servers.count for action in actions if action.add_api_servers is not None)
+    levers = sum(ADDED_API_SERVERS for action in actions if action.lever in adding)
+    return profile.control_plane.api_servers + added + levers
 
 
 def component_names(profile: Profile) -> list[str]:
@@ -81,9 +83,7 @@ def component_names(profile: Profile) -> list[str]:
     Further API servers are numbered from 2 on: ``kube-apiserver-2``. Each lever counts as one that adds servers: so an objective about
     an added one fits all variants of a profile that takes its lever from a parameter.
     """
-    levers = sum(ADDED_API_SERVERS for phase in profile.phases for action in phase.do if action.lever is not None)
-    most = profile.control_plane.api_servers + _added(profile) + levers
-    return [*COMPONENTS, *(f"kube-apiserver-{number}" for number in range(2, most + 1))]
+    return [*COMPONENTS, *(f"kube-apiserver-{number}" for number in range(2, _servers(profile, LEVERS) + 1))]
 
 
 def _resize(sizes: dict[str, int], action: Action) -> None:

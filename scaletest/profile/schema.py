@@ -38,7 +38,7 @@ from scaletest.profile.forms import (
     Version,
 )
 from scaletest.profile.gate import GateSpec
-from scaletest.profile.model import Model
+from scaletest.profile.model import Model, refuse
 from scaletest.profile.names import COMPONENTS, ComponentName, check_identity
 from scaletest.profile.rates import PacedSpec
 from scaletest.profile.search import BeyondSpec, SearchSpec, SearchStepSpec
@@ -229,9 +229,7 @@ class StepSpec(Model):
         if len(given) != 1:
             msg = "a step has exactly one of list, get, watch, watchList"
             raise ValueError(msg)
-        for wrong, message in self._misfits():
-            if wrong:
-                raise ValueError(message)
+        refuse(self._misfits())
         if not self.is_path:
             parse_resource(self.target)
         return self
@@ -411,9 +409,7 @@ class FlowSpec(Model):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        for wrong, message in self._misfits():
-            if wrong:
-                raise ValueError(message)
+        refuse(self._misfits())
         titles = self.titles
         if len(set(titles)) != len(titles):
             what = "steps" if self.placed is not None else "requests"

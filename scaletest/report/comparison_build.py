@@ -45,7 +45,7 @@ def document_of(
     outcomes = [report.gate.outcome for report in reports if report.gate is not None]
     several = len(reports) > 1
     return doc.ComparisonDocument(
-        schema_version=1,
+        schema_version=doc.COMPARISON_SCHEMA_VERSION,
         base=_side(compared[0].base),
         setting=doc.SettingReport(
             alpha=setting.alpha, mann_whitney=setting.mann_whitney, seed=setting.seed, resamples=setting.resamples
