@@ -17,8 +17,9 @@ from typing import Final
 from scaletest.core.errors import ClusterError
 from scaletest.core.kubernetesapi import FIELD_MANAGER, ApiError, KubernetesApi
 from scaletest.fleet.etcdstore import EtcdStore
-from scaletest.fleet.family import SERVER_MADE, Family, Part, Values
+from scaletest.fleet.family import POD, SERVER_MADE, Family, Part, Values
 from scaletest.fleet.fields import Json, tokens_of
+from scaletest.fleet.ready import TOUCH_AFTER_S, touch
 from scaletest.fleet.stamping import StampError, Template, compile_template
 
 __all__ = ["Sample", "json_bytes", "make_sample", "read_templates", "size_note"]
@@ -109,6 +110,7 @@ async def _create_part(api: KubernetesApi, family: Family, part: Part, manifest:
 
 async def _settled(api: KubernetesApi, family: Family, part: Part, values: Values) -> Json:
     deadline_s = time.monotonic() + _SETTLE_TIMEOUT_S
+    touch_at_s = time.monotonic() + TOUCH_AFTER_S
     path = part.path(values)
     while True:
         try:
@@ -121,6 +123,9 @@ async def _settled(api: KubernetesApi, family: Family, part: Part, values: Value
         if time.monotonic() > deadline_s:
             msg = f"{family.title}: {path} did not become ready within {_SETTLE_TIMEOUT_S:g} s"
             raise ClusterError(msg, hint="are kube-controller-manager and the KWOK controller running?")
+        if part.kind is POD and time.monotonic() > touch_at_s:
+            await touch(api, path)
+            touch_at_s = time.monotonic() + TOUCH_AFTER_S
         await asyncio.sleep(_POLL_S)
 
 
