@@ -112,6 +112,15 @@ class ComponentSeries:
         """Count the kills at the memory cap within a span."""
         return sum(1 for item in self.exits if item.reason == "oom" and contains(span, item.t_s))
 
+    def back_s(self, item: ComponentExit) -> float:
+        """Return when it ran again after an exit; infinite where it never did."""
+        return min((t_s for t_s in self.restarts_s if t_s >= item.t_s), default=math.inf)
+
+    def down_after_oom_s(self, span: Span) -> float:
+        """Return how long of a span it was down after a kill at the memory cap: a restart waits ever longer."""
+        down = ((item.t_s, self.back_s(item)) for item in self.exits if item.reason == "oom")
+        return sum(max(0.0, min(until_s, span[1]) - max(since_s, span[0])) for since_s, until_s in down)
+
     def restarts(self, span: Span) -> int:
         """Count the restarts within a span."""
         return sum(1 for t_s in self.restarts_s if contains(span, t_s))

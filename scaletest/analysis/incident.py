@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import enum
 import math
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -263,15 +262,14 @@ def _lockouts(state: RunState) -> Iterator[Milestone]:
 
 def _exits(state: RunState) -> Iterator[Milestone]:
     for name, component in state.components.items():
-        starts_s = sorted(component.restarts_s)
         kills = 0
         for item in sorted(component.exits, key=lambda item: item.t_s):
             kind = Kind.KILLED if item.reason == "oom" else Kind.LEASE_LOST if _lost_lease(name, item) else Kind.ENDED
             kills += kind is Kind.KILLED
-            following = bisect_left(starts_s, item.t_s)
+            back_s = component.back_s(item)
             yield Milestone(
                 item.t_s, kind, name, exit=item,
-                until_s=starts_s[following] if following < len(starts_s) else None,
+                until_s=back_s if math.isfinite(back_s) else None,
                 count=kills if kind is Kind.KILLED else None,
             )  # fmt: skip
 

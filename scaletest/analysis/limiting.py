@@ -3,7 +3,8 @@
 Rules in order, the first that applies names the *limiting* resource, since one that is exhausted makes those behind it look
 exhausted too:
 
-1. **memory** of an API server: killed at its cap, or its resident set at 90 % of the cap or more.
+1. **memory** of an API server: killed at its cap, down after such a kill until its restart is due, or its resident set at 90 % of the cap
+   or more.
 2. **gc**: an API server's memory at 90 % of its GOMEMLIMIT or more, and garbage collection at a quarter of its CPU or more. Without a
    GOMEMLIMIT, garbage collection is a part of the CPU and is said there.
 3. **cpu** of an API server at 90 % of its quota or more (mean), or of the host with less than 5 % idle.
@@ -142,12 +143,13 @@ def _memory(state: RunState, span: Span) -> list[Finding]:
     found: list[Finding] = []
     for name, component in _servers(state):
         kills, used = component.oom_kills(span), component.most_memory_bytes(span)
+        down_s = component.down_after_oom_s((span[0], min(span[1], state.end_s)))
         cap = float(component.limit.memory_bytes or math.nan) if component.limit else math.nan
-        at_limit = kills > 0 or used / cap >= MEMORY_SHARE
-        values = _known(oom_kills=float(kills), used_bytes=used, cap_bytes=cap)
+        at_limit = kills > 0 or down_s > 0 or used / cap >= MEMORY_SHARE
+        values = _known(oom_kills=float(kills), down_s=down_s, used_bytes=used, cap_bytes=cap)
         if at_limit or not math.isnan(used):
             found.append(Finding(Resource.MEMORY, name, at_limit, values))
-    return _fullest(found, lambda values: (values["oom_kills"], values.get("used_bytes", 0.0)))
+    return _fullest(found, lambda values: (values["oom_kills"], values["down_s"], values.get("used_bytes", 0.0)))
 
 
 def _cpu(state: RunState, span: Span) -> list[Finding]:

@@ -36,6 +36,8 @@ def limit_text(item: Finding) -> str:
     if kills:
         times = f"{kills} times" if kills > 1 else "once"
         return f"memory, {item.subject} killed out of memory {times}, {_memory(item.values)}"
+    if item.values.get("down_s"):
+        return f"memory, {figures_text(item)}"
     return _LIMITS[item.resource].format(figures=figures_text(item))
 
 
@@ -67,7 +69,13 @@ def _memory(values: Values) -> str:
 
 
 def _memory_of(subject: str, values: Values) -> str:
-    share = f" ({format_share(values['used_bytes'] / values['cap_bytes'])})" if "cap_bytes" in values else ""
+    if values.get("down_s"):
+        return f"{subject} down {format_duration(values['down_s'])} after it was killed out of memory"
+    share = (
+        f" ({format_share(values['used_bytes'] / values['cap_bytes'])})"
+        if {"used_bytes", "cap_bytes"} <= values.keys()
+        else ""
+    )
     return f"{subject} memory {_memory(values)}{share}"
 
 

@@ -29,6 +29,11 @@ def used(memory: float, cores: float) -> list[Record]:
     return [process(float(t), kube_apiserver=(1, memory, cores * t)) for t in (1, 30, 59)]
 
 
+def ended(t: float) -> Record:
+    """An exit that memory has nothing to do with."""
+    return {**killed(t), "reason": "exit", "code": 1, "signal": None}
+
+
 def killed(t: float, name: str = "kube-apiserver") -> Record:
     return record(
         "component.exit",
@@ -193,7 +198,7 @@ def test_findings_have_their_figures_in_base_units() -> None:
     records = [limit(), *used(GIB, 1.0), *hosts(0.5), level(1.0, 100, 3), level(6.0, 120, 0, 4), *slow_disk(0.016)]
     values = {item.resource: dict(item.values) for item in look(records)}
 
-    assert values[Resource.MEMORY] == {"oom_kills": 0.0, "used_bytes": GIB, "cap_bytes": 4 * GIB}
+    assert values[Resource.MEMORY] == {"oom_kills": 0.0, "down_s": 0.0, "used_bytes": GIB, "cap_bytes": 4 * GIB}
     assert values[Resource.CPU] == {"cores": pytest.approx(1.0), "quota_cores": 2.0}
     assert values[Resource.HOST_CPU] == {"idle_share": pytest.approx(0.5), "cores": 2.0}
     assert values[Resource.APF] == {"seats_in_use": 120, "seats": 245, "queued": 3, "rejected": 4}
@@ -203,7 +208,27 @@ def test_findings_have_their_figures_in_base_units() -> None:
 def test_what_was_not_measured_is_not_found_and_has_no_figure() -> None:
     assert look([]) == []
     (memory,) = look([killed(30.0)])
-    assert dict(memory.values) == {"oom_kills": 1.0, "used_bytes": 4 * GIB}
+    assert dict(memory.values) == {"oom_kills": 1.0, "down_s": 0.0, "used_bytes": 4 * GIB}
+
+
+def test_a_server_that_waits_to_be_restarted_after_a_kill_is_out_of_memory_though_it_uses_none() -> None:
+    """Its back-off grows to five minutes: a whole span may lie in it."""
+    again = record("component.start", 40.0, component="kube-apiserver", pid=2, restart=1)
+    before = killed(-100.0)
+
+    (memory,) = look([limit(), before, *hosts(0.9)])[:1]
+    assert (Resource.MEMORY, True) == (memory.resource, memory.at_limit)
+    assert dict(memory.values) == {"oom_kills": 0.0, "down_s": pytest.approx(59.0), "cap_bytes": 4 * GIB}
+
+    (memory,) = look([limit(), before, again, *used(GIB, 0.1)])[:1]
+    assert memory.at_limit
+    assert memory.values["down_s"] == pytest.approx(40.0)
+
+    assert (
+        found(limit(), killed(-100.0), record("component.start", -40.0, component="kube-apiserver", pid=2, restart=1))
+        == "none"
+    )
+    assert found(limit(), ended(-100.0)) == "none"
 
 
 def test_of_several_servers_and_levels_the_fullest_comes_first() -> None:

@@ -18,6 +18,10 @@ def finding(resource: Resource, subject: str, **values: float) -> Finding:
     ("found", "said"),
     [
         (
+            finding(Resource.MEMORY, "kube-apiserver", oom_kills=0.0, down_s=60.0, cap_bytes=6 * GIB),
+            "memory, kube-apiserver down 60.0 s after it was killed out of memory",
+        ),
+        (
             finding(Resource.CPU, "kube-apiserver", cores=1.98, quota_cores=2.0, gc_share=0.46),
             "CPU, kube-apiserver 1.98 of 2.00 cores, of which 46 % garbage collection (90% counts as full)",
         ),

@@ -119,7 +119,7 @@ def _components(state: RunState) -> Iterator[Row]:
     for name, component in sorted(state.components.items()):
         stretches = []
         for item in component.exits:
-            again_s = min((t_s for t_s in component.restarts_s if t_s >= item.t_s), default=math.inf)
+            again_s = component.back_s(item)
             text = "killed out of memory, down" if item.reason == "oom" else "ended, down"
             said = f"{text} to the end" if math.isinf(again_s) else _lasting(text, item.t_s, again_s)
             stretches.append(Stretch(item.t_s, again_s, "bad", said))
