@@ -156,9 +156,10 @@ class GrpcConnection(asyncio.Protocol):
     def _flush_soon(self) -> None:
         if not self._flush_is_due:
             self._flush_is_due = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write out what requests and acknowledgements have gathered."""
         self._flush_is_due = False
         if self._transport is not None and self._out:
             self._transport.write(b"".join(self._out))

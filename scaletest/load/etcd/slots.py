@@ -89,6 +89,12 @@ class Slots:
         if slot.opening is None:
             slot.opening = asyncio.create_task(self._open(slot))
 
+    def flush(self) -> None:
+        """Write out now what was sent; without this it is written once the event loop comes round."""
+        for slot in self._slots:
+            if slot.connection is not None:
+                slot.connection.flush()
+
     def cancel(self, exchange: Outgoing) -> None:
         """Give up a request: nothing more is heard of it."""
         for slot in self._slots:

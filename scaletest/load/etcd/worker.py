@@ -48,6 +48,10 @@ FILL_WITHIN_S: Final = 30.0
 OWN_TIMEOUT_S: Final = 10.0
 """Time-out of requests that are no arrivals: first puts, and what is removed at the end."""
 
+LATE_S: Final = 1e-3
+"""After a stall of etcd thousands of answers come in one read, which took 16 to 68 ms to take in: arrivals do not wait for its end.
+Less than this late they go out together."""
+
 DRAIN_LOOKS: Final = 100
 DRAIN_S: Final = 1.0
 REMOVE_WITHIN_S: Final = 3.0
@@ -196,9 +200,15 @@ class Worker:
             self._timer.set(self._pacer.next_due_s)
 
     def _rang(self) -> None:
-        timer, pacer = self._timer, self._pacer
-        if timer is not None and pacer is not None and timer.has_rung():
-            timer.set(pacer.ring())
+        if self._timer is not None and self._pacer is not None and self._timer.has_rung():
+            self._timer.set(self._pacer.ring())
+
+    def _ring_if_late(self, now_s: float) -> None:
+        """Begin and send what has been due for a while; the timer is not looked at before all answers of one read are."""
+        if self._timer is None or self._pacer is None or self._stopping or self._pacer.next_due_s > now_s - LATE_S:
+            return
+        self._timer.set(self._pacer.ring())
+        self._slots.flush()
 
     def _arrive(self, due_s: float, now_s: float) -> None:
         arrivals = self._report.arrivals
@@ -246,6 +256,7 @@ class Worker:
             self._sample(self._mix.titles[call.step], outcome, status, error)
         if self._spec.is_closed and not self._stopping:
             self._ask_again()
+        self._ring_if_late(now_s)
 
     def _tell(
         self, step: int, outcome: str, sent_s: float, *, latency_us: int, service_us: int = -1, body_bytes: int = 0

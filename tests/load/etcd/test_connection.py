@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.load.etcd.connection import Exchange, GrpcConnection, GrpcStatus
+from scaletest.load.etcd.connection import Exchange, GrpcConnection, GrpcStatus, OnEnd
 from scaletest.load.http1 import MalformedAnswer
 from scaletest.load.outcomes import PeerClosed
 
@@ -41,12 +41,12 @@ def answer(stream: int, message: bytes = b"\0\0\0\0\2ok") -> bytes:
 class Wire(asyncio.Transport):
     """The network as the connection sees it."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_end: OnEnd | None = None) -> None:
         super().__init__()
         self.sent = b""
         self.aborted = False
         self.ends: list[tuple[Exchange, GrpcStatus | None, Exception | None]] = []
-        self.connection = GrpcConnection("host:1", "tests", lambda *ended: self.ends.append(ended))
+        self.connection = GrpcConnection("host:1", "tests", on_end or (lambda *ended: self.ends.append(ended)))
         self.connection.connection_made(self)
 
     def write(self, data: Any) -> None:
@@ -58,6 +58,10 @@ class Wire(asyncio.Transport):
     async def frames(self) -> list[tuple[int, int, int, bytes]]:
         """What was sent since the last time."""
         await asyncio.sleep(0)
+        return self.taken()
+
+    def taken(self) -> list[tuple[int, int, int, bytes]]:
+        """What was sent since the last time, without waiting for what the event loop has still to do."""
         sent, self.sent = self.sent.removeprefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), b""
         found = []
         while sent:
