@@ -5,6 +5,7 @@
     python -m benchmarks.truths starved                             a starved generator is an invalid run, never a saturation point
     python -m benchmarks.truths slow-disk                           a slow disk under etcd is blamed on fsync
     python -m benchmarks.truths tiny-level                          a small priority level is blamed on that level
+    python -m benchmarks.truths apf                                 what is said of API Priority and Fairness, confirmed or refuted
     python -m benchmarks.truths open --rates 500,1000               an open model at given rates: achieved, start lag, validity
 
 Each prints what it saw beside the bound, and ends with 99 when one does not hold. ``--set`` is passed on to every run.
@@ -25,8 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks import apf
 from scaletest.controlplane.slowdisk import SlowDisk
 from scaletest.core.errors import ExitCode
+from scaletest.report.rundir import load_run
 
 HERE: Final = Path(__file__).resolve().parent
 HALF_RATIO: Final = (0.40, 0.65)
@@ -138,7 +141,22 @@ async def open_model(options: argparse.Namespace) -> list[Claim]:
     return claims
 
 
+async def flow_control(options: argparse.Namespace) -> list[Claim]:
+    states = {}
+    for name in apf.PROFILES:
+        await run(options, name, HERE / f"truths/{name}.yaml")
+        states[name] = load_run(options.output / name).state
+    seen = [(prediction, prediction.look(states[prediction.profile])) for prediction in apf.PREDICTIONS]
+    print(apf.table(seen), flush=True)
+    claims = []
+    for prediction, item in seen:
+        came, known = ("confirmed" if each else "refuted" for each in (item.confirmed, prediction.known))
+        claims.append(Claim(came == known, f"({prediction.letter}) {prediction.said}: {came} ({known} is known)"))
+    return claims
+
+
 TRUTHS: Final = {
+    "apf": flow_control,
     "half-cpu": half_cpu,
     "repeat": repeat,
     "starved": starved,

@@ -196,7 +196,7 @@ class Acting:
         return f"{said}; {errors:,} deletions of pods or leases failed" if errors else said
 
     async def _apply_flow_control(self, settings: FlowControlAction, log: ActionLog) -> str:
-        accounts = service_accounts(flow.identity for flow in self._scene.profile.flows.values() if flow.agents)
+        accounts = service_accounts(flow.identity for flow in self._scene.profile.flows.values())
         objects = flow_control_objects(
             USERS.values(), accounts, operator_shares=settings.operator_shares, agent_shares=settings.agent_shares
         )

@@ -148,7 +148,8 @@ def found(*records: Record, profile: Mapping[str, Any] | None = None) -> str:
         ([limit(), *used(GIB, 0.1), *hosts(0.06)], "none"),
         ([level(5.0, 245, 10)], "apf workload-low"),
         ([level(5.0, 245, 0)], "none"),
-        ([level(5.0, 200, 10)], "none"),
+        ([level(5.0, 240, 10)], "apf workload-low"),  # the next LIST takes ten seats
+        ([level(5.0, 240, 0, 1), level(10.0, 240, 0, 7)], "none"),
         ([level(5.0, 245, 0, 1), level(10.0, 245, 0, 7)], "apf workload-low"),
         ([level(61.0, 245, 10)], "none"),
         (slow_disk(0.2), "etcd_fsync etcd"),
@@ -201,7 +202,7 @@ def test_findings_have_their_figures_in_base_units() -> None:
     assert values[Resource.MEMORY] == {"oom_kills": 0.0, "down_s": 0.0, "used_bytes": GIB, "cap_bytes": 4 * GIB}
     assert values[Resource.CPU] == {"cores": pytest.approx(1.0), "quota_cores": 2.0}
     assert values[Resource.HOST_CPU] == {"idle_share": pytest.approx(0.5), "cores": 2.0}
-    assert values[Resource.APF] == {"seats_in_use": 120, "seats": 245, "queued": 3, "rejected": 4}
+    assert values[Resource.APF] == {"seats_in_use": 100, "seats": 245, "queued": 3, "rejected": 4}
     assert values[Resource.ETCD_FSYNC]["p99_s"] == pytest.approx(0.016, rel=0.1)
 
 
@@ -235,7 +236,7 @@ def test_of_several_servers_and_levels_the_fullest_comes_first() -> None:
     second = "kube-apiserver-2"
     records = [
         limit(), limit(second), killed(30.0, second), *used(GIB, 0.5),
-        apiserver(5.0, low=apf_level(seats_limit=10, seats_in_use=10, queued=1), high=apf_level(seats_limit=10, seats_in_use=9, queued=50)),
+        apiserver(5.0, low=apf_level(seats_limit=10, seats_in_use=10, queued=1), high=apf_level(seats_limit=10, seats_in_use=9, rejected={"time-out": 50})),
     ]  # fmt: skip
     each = look(records)
 
