@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from scaletest.core.units import format_count
 from scaletest.report import glyphs
+from scaletest.report.said.remark import Level, Remark
 
-__all__ = ["Drawn", "cores", "count", "line", "rate", "row", "table", "title"]
+__all__ = ["Drawn", "cores", "count", "line", "rate", "remark", "row", "table", "title"]
 
 Drawn = Table | Text | Padding
+
+_STYLES: Final[dict[Level, str]] = {"plain": "", "hint": "dim", "good": "green", "warning": "yellow", "bad": "red"}
 
 
 def title(text: str, note: str = "") -> Text:
@@ -41,6 +46,11 @@ def line(text: str | Text, style: str = "") -> Padding:
     line = Text(text, style=style) if isinstance(text, str) else text
     line.overflow = "fold"
     return Padding(line, (0, 0, 0, 2))
+
+
+def remark(said: Remark) -> Padding:
+    """Make an indented line of a sentence."""
+    return line(said.text, _STYLES[said.level])
 
 
 def count(value: float | None) -> str:
