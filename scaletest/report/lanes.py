@@ -121,7 +121,7 @@ def _lane(plan: _Plan, series: list[Series], state: RunState) -> Lane | None:
 
 
 def _name(series: Series, plan: _Plan) -> str:
-    _, _, subject = series.subject.partition(".")
+    subject = series.subject.partition(".")[2].replace("@https://", "@")
     said = _SAID.get(series.measure, "")
     if plan.scope in _ALONE:
         return said or series.measure

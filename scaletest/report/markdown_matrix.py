@@ -8,6 +8,7 @@ from scaletest.report.markdown import COMMENT_LIMIT, MARKS
 from scaletest.report.markdown_text import cut, folded, table, text
 from scaletest.report.matrix_document import CellReport, MatrixDocument, RankingReport, RowReport
 from scaletest.report.ranking import rank_factor
+from scaletest.report.said.matrix import holds, ratio_text
 
 __all__ = ["render_matrix_markdown"]
 
@@ -51,17 +52,11 @@ def _ranking(ranking: RankingReport) -> list[str]:
 
 def _table(document: MatrixDocument, rows: list[RowReport], section: str) -> list[str]:
     names = [text(" ".join(variant.values.values())) for variant in document.variants]
-    cells = [(text(row.measure), *(_cell(cell) for cell in row.cells), _ratio(row)) for row in rows]
+    cells = [(text(row.measure), *(_cell(cell) for cell in row.cells), ratio_text(row)) for row in rows]
     return table((text(section), *names, "×"), cells)
 
 
 def _cell(cell: CellReport) -> str:
     spread = f" ({cell.spread})" if cell.spread else ""
-    mark = "" if cell.holds is None else f" {MARKS['pass' if cell.holds >= max(cell.runs, 1) else 'fail']}"
+    mark = "" if cell.holds is None else f" {MARKS['pass' if holds(cell) else 'fail']}"
     return f"{text(cell.said + spread)}{mark}"
-
-
-def _ratio(row: RowReport) -> str:
-    if not row.differs:
-        return ""
-    return "≠" if row.ratio is None or row.ratio < 1.05 else f"×{row.ratio:.3g}"

@@ -20,6 +20,7 @@ from rich.text import Text
 from scaletest.report import glyphs
 from scaletest.report.matrix_document import CellReport, MatrixDocument, RowReport, VariantReport
 from scaletest.report.ranking_drawn import draw_ranking
+from scaletest.report.said import matrix as said
 from scaletest.report.terminal import ColorSystem, print_drawn, render_drawn
 
 __all__ = ["print_matrix", "render_matrix"]
@@ -28,10 +29,6 @@ WIDEST_CELL: Final = 24
 _MARK_WIDTH: Final = 6
 _PADDING: Final = 2
 _STYLES: Final = {"pass": "green", "fail": "red"}
-_LEGEND: Final = (
-    f"×N: the largest of all finished variants by the smallest; {glyphs.UNEQUAL}: unequal; blank: within a tenth of each other, "
-    "or within the range of the repeats. No statistics: a single run of each proves little."
-)
 _ELSEWHERE: Final = (
     "Side by side: --format json, or a wider terminal. All of a variant: scaletest report DIRECTORY/VARIANT."
 )
@@ -63,7 +60,7 @@ def _parts(document: MatrixDocument, width: int) -> Iterator[list[Drawn]]:
     notes = [*_notes(document), *(() if side_by_side else _failed(document))]
     if notes:
         yield notes
-    yield [_line(_LEGEND if side_by_side else _ELSEWHERE, "dim")]
+    yield [_line(said.LEGEND if side_by_side else _ELSEWHERE, "dim")]
 
 
 def _head(document: MatrixDocument) -> Iterator[Drawn]:
@@ -77,7 +74,7 @@ def _head(document: MatrixDocument) -> Iterator[Drawn]:
     if verdict.finished < verdict.runs:
         yield _line(f"{verdict.finished} of {verdict.runs} runs finished", "yellow")
     if matrix.repeat > 1:
-        yield _line("median, below it the range of the runs", "dim")
+        yield _line(said.REPEATS, "dim")
 
 
 def _blocks(document: MatrixDocument, width: int) -> Iterator[list[int]]:
@@ -128,7 +125,7 @@ def _table(document: MatrixDocument, block: Sequence[int], width: int) -> Table:
         table.add_row("", Text(section, "bold"))
         for row in rows:
             cells = [_cell(row, row.cells[index], whole=whole[index]) for index in block]
-            table.add_row("", _label(row.measure, label_width), *cells, Text(_mark(row), "yellow"))
+            table.add_row("", _label(row.measure, label_width), *cells, Text(said.ratio_text(row), "yellow"))
     return table
 
 
@@ -158,37 +155,24 @@ def _cell(row: RowReport, cell: CellReport, *, whole: bool) -> Text:
     first, *more = _cell_lines(row, cell)
     style = "" if whole else "dim"
     if cell.holds is not None and whole:
-        style = "green" if _holds(cell) else "red"
+        style = "green" if said.holds(cell) else "red"
     elif row.section == "Run":
         style = _STYLES.get(cell.said, "")
     return Text("\n", justify="right").join([Text(first, style), *(Text(line, "dim") for line in more)])
 
 
 def _cell_lines(row: RowReport, cell: CellReport) -> list[str]:
-    said = cell.said
-    if cell.holds is not None:
-        said = f"{said} {glyphs.GOOD if _holds(cell) else glyphs.BAD}"
-    lines = [said]
+    mark = "" if cell.holds is None else f" {glyphs.GOOD if said.holds(cell) else glyphs.BAD}"
+    first = f"{cell.said}{mark}"
+    lines = [first]
     if cell.spread is not None:
         lines.append(cell.spread)
-    if cell.holds is not None and 0 < cell.holds < cell.runs:
-        lines.append(f"holds in {cell.holds} of {cell.runs}")
-    if row.section == "Run" and len(said) > WIDEST_CELL:
-        lines = said.split(", ")
+    partly = said.partly_text(cell)
+    if partly is not None:
+        lines.append(partly)
+    if row.section == "Run" and len(first) > WIDEST_CELL:
+        lines = first.split(", ")
     return lines
-
-
-def _holds(cell: CellReport) -> bool:
-    """Whether an objective holds in every run that counts."""
-    return cell.holds is not None and cell.holds >= max(cell.runs, 1)
-
-
-def _mark(row: RowReport) -> str:
-    if not row.differs:
-        return ""
-    if row.ratio is None or row.ratio < 1.05:
-        return glyphs.UNEQUAL
-    return f"×{row.ratio:.1f}" if row.ratio < 10 else f"×{row.ratio:.0f}" if row.ratio < 1000 else "×>999"
 
 
 def _notes(document: MatrixDocument) -> Iterator[Drawn]:

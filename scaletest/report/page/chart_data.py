@@ -17,6 +17,7 @@ from scaletest.report.downsampling import Envelope, Grid, envelope, grid_of
 from scaletest.report.heatmap import ROWS_PER_DECADE, Heatmap, heatmaps
 from scaletest.report.lanes import Lane, Line, lanes
 from scaletest.report.page.spans import rows_of
+from scaletest.report.said.saturation import goodput
 from scaletest.report.series_document import QUANTILES, all_series
 
 __all__ = ["chart_data", "shown_span"]
@@ -153,11 +154,10 @@ def _heatmap(item: Heatmap) -> Json:
 
 
 def _saturation(found: SaturationReport) -> Json:
-    by_bytes = found.goodput == "bytes"
     points = [
         {
             "x": step.value,
-            "y": number(step.bytes_per_s if by_bytes else step.answers_per_s),
+            "y": number(goodput(found, step)),
             "p99": number(step.latency_p99_s),
             "operator": number(step.operator_p99_s),
             "memory": number(step.api_server_memory_bytes),
@@ -170,7 +170,8 @@ def _saturation(found: SaturationReport) -> Json:
     return {
         "parameter": found.parameter,
         "unit": found.unit.strip(),
-        "y": "bytes_per_second" if by_bytes else "per_second",
+        "title": "Events" if found.goodput == "events" else "Goodput",
+        "y": "bytes_per_second" if found.goodput == "bytes" else "per_second",
         "capacity": number(found.capacity),
         "failsAt": number(found.fails_at),
         "points": points,

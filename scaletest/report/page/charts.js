@@ -33,23 +33,24 @@ function addChart(parent, title, note, make, values) {
 function fitAll(width) {
   for (const plot of charts) {
     const room = width || plot.root.parentElement.clientWidth;
-    if (room && room !== plot.width) plot.setSize({ width: room, height: plot.height });
+    if (room && room !== plot.width) plot.setSize({ width: room, height: plot.heightAt ? plot.heightAt(room) : plot.height });
   }
 }
 
 const BINARY = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
-function axes(unit, x, log = false) {
+function axes(unit, x, log = false, size = GUTTER) {
   const common = {
     stroke: () => color("muted"), font: "11px system-ui, sans-serif",
     grid: { stroke: () => color("line"), width: 0.5 }, ticks: { show: false },
   };
-  const format = FORMATS[unit];
+  // Decades are told apart by their zeros: minutes would hide them.
+  const format = log && unit === "seconds" ? (value) => (value < 1 ? seconds(value) : `${count(value)} s`) : FORMATS[unit];
   const y = {
-    ...common, ...(unit.startsWith("bytes") && !log ? { incrs: BINARY } : {}), size: GUTTER, gap: 4, space: log ? 18 : 26,
+    ...common, ...(unit.startsWith("bytes") && !log ? { incrs: BINARY } : {}), size, gap: 4, space: log ? 18 : 26,
     values: (plot, splits) => splits.map((value) => (value === null ? "" : log && !isDecade(value) ? "" : format(value))),
   };
-  return [{ ...common, size: 22, gap: 3, space: 56, ...x }, y];
+  return [{ ...common, size: 24, gap: 5, space: 56, ...x }, y];
 }
 
 function isDecade(value) {

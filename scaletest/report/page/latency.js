@@ -55,7 +55,7 @@ function addHeatmap(parent, map) {
     width, height: 260, cursor: { ...cursor, dataIdx: nearest(3) }, padding: [8, 12, 0, 0],
     legend: { live: true, markers: { width: 3 } },
     scales: { x: timeScale, y: { distr: 3, range: () => logRange(null, rowBottom(low), rowBottom(high)) } },
-    axes: axes("seconds", timeAxis, true),
+    axes: axes("seconds", timeAxis, true, lanesGutter),
     series: [
       { label: "time", value: (plot, value) => (value == null ? "" : clock(value, 0.1)) },
       ...data.quantiles.map((name, index) => ({

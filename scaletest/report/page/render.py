@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from scaletest import __version__
+from scaletest.analysis.hotspots import short_name
 from scaletest.profile.places import dotted, leaves
 from scaletest.report import drawing, glyphs
 from scaletest.report.comparison_document import ComparisonDocument
@@ -27,6 +29,7 @@ from scaletest.report.matrix_document import MatrixDocument
 from scaletest.report.page.chart_data import chart_data
 from scaletest.report.ranking import rank_factor
 from scaletest.report.rundir import LoadedRun
+from scaletest.report.said import flows, latency, matrix, profiles, run, saturation
 
 __all__ = ["render_matrix_page", "render_page"]
 
@@ -34,24 +37,26 @@ _HERE: Final = Path(__file__).parent
 _STYLES: Final = ("vendor/uplot/uPlot.min.css", "page.css")
 _SCRIPTS: Final = ("vendor/uplot/uPlot.iife.min.js", "format.js", "charts.js", "timeline.js", "latency.js", "saturation.js", "page.js")  # fmt: skip
 
+_PIECES: Final = re.compile(r"[^.:\[\]_/]*[.:\[\]_/]?")
 
-def render_page(run: LoadedRun, document: Document, comparison: ComparisonDocument | None = None) -> str:
+
+def render_page(loaded: LoadedRun, document: Document, comparison: ComparisonDocument | None = None) -> str:
     """Return the page of a run; with a comparison that the run is part of, that too."""
     return _page(
         "run.html.j2",
         title=f"{document.verdict.outcome}: {document.run.profile}, {document.run.id}",
         document=document,
         comparison=comparison,
-        profile=_profile(run),
-        data=_data(chart_data(run.state, document)),
+        profile=_profile(loaded),
+        data=_data(chart_data(loaded.state, document)),
         scripts=_scripts(),
     )
 
 
-def render_matrix_page(matrix: MatrixDocument) -> str:
+def render_matrix_page(document: MatrixDocument) -> str:
     """Return the page of a matrix: the table of its variants."""
-    title = f"matrix: {matrix.matrix.profile}, {matrix.matrix.id}"
-    return _page("matrix.html.j2", title=title, matrix=matrix, scripts=Markup())
+    title = f"matrix: {document.matrix.profile}, {document.matrix.id}"
+    return _page("matrix.html.j2", title=title, matrix=document, scripts=Markup())
 
 
 def _page(template: str, **values: Any) -> str:
@@ -89,10 +94,10 @@ def _data(value: Any) -> Markup:
     return Markup(text.replace("<", "\\u003c"))  # noqa: S704 -- no "<" is left
 
 
-def _profile(run: LoadedRun) -> list[tuple[str, str, str]]:
+def _profile(loaded: LoadedRun) -> list[tuple[str, str, str]]:
     """Return each value of the resolved profile, and where it comes from."""
-    found = ((dotted(path), value) for path, value in leaves(dict(run.info.profile)))
-    return [(key, _value(value), str(run.info.provenance.get(key, ""))) for key, value in found]
+    found = ((dotted(path), value) for path, value in leaves(dict(loaded.info.profile)))
+    return [(key, _value(value), str(loaded.info.provenance.get(key, ""))) for key, value in found]
 
 
 def _value(value: Any) -> str:
@@ -115,12 +120,37 @@ def _environment() -> Environment:
         "share": glyphs.share_text,
         "count": drawing.rate,
         "cores": drawing.cores,
+        "breakable": _breakable,
+        "capitalized": _capitalized,
         "clock": _clock,
         "since": _since,
     }
     environment.filters.update(filters)
-    environment.globals.update(answer=glyphs.answer_text, rank_factor=rank_factor)
+    environment.globals.update(
+        answer=glyphs.answer_text,
+        bytes=glyphs.bytes_text,
+        rank_factor=rank_factor,
+        said={
+            "flows": flows,
+            "latency": latency,
+            "matrix": matrix,
+            "profiles": profiles,
+            "run": run,
+            "saturation": saturation,
+        },
+        seconds=glyphs.duration_text,
+        short_name=short_name,
+    )
     return environment
+
+
+def _breakable(text: str) -> Markup:
+    """Let a line end within a key or an objective: after a dot, a colon, a bracket or an underline."""
+    return Markup("<wbr>").join(_PIECES.findall(text))
+
+
+def _capitalized(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _clock(seconds: float | None) -> str:

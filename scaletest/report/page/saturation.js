@@ -5,7 +5,7 @@ function saturation() {
   const found = data.saturation;
   if (!parent || !found || !found.points.length) return;
   parent.replaceChildren();
-  addCurve(parent, found, "Goodput", found.y, (point) => point.y, found.fits, false);
+  addCurve(parent, found, found.title, found.y, (point) => point.y, found.fits, false);
   addLatencies(parent, found);
 }
 
@@ -34,7 +34,7 @@ function loadRange(found) {
 
 function curveOptions(width, found, unit, series, log) {
   return {
-    width, height: 260, series, padding: [8, 12, 0, 0], legend: { live: true, markers: { width: 3 } },
+    width, height: 260, series, padding: [8, 22, 0, 0], legend: { live: true, markers: { width: 3 } },
     cursor: { y: false, dataIdx: nearest(6), drag: { x: true, y: false } },
     scales: { x: { time: false, range: (plot, low, high) => (plot.zoomed ? [low, high] : loadRange(found)) }, y: { distr: log ? 3 : 1, range: log ? logRange : fromZero } },
     axes: axes(unit, loadAxis(found), log),
@@ -57,8 +57,8 @@ function addCurve(parent, found, title, unit, of, fits, log) {
   const values = [entries.map((entry) => entry.x), ...Array.from({ length: groups }, (_, group) => entries.map((entry) => (entry.group === group ? entry.y : undefined)))];
   const series = [
     { label: found.parameter, value: (plot, value) => (value == null ? "–" : count(value) + found.unit) },
-    ...OUTCOMES.map(([name, level]) => ({ label: name, stroke: color(level), paths: () => null, points: { show: true, size: 8, fill: color(level) }, value: legendValue(unit) })),
-    ...drawn.map((fit) => ({ label: `fit: ${fit.name}`, stroke: color("lever"), width: 1.5, points: { show: false }, value: legendValue(unit) })),
+    ...OUTCOMES.map(([name, level], group) => ({ label: name, stroke: color(level), paths: () => null, points: { show: true, size: 8, fill: color(level) }, value: legendValue(unit, values[1 + group]) })),
+    ...drawn.map((fit, index) => ({ label: `fit: ${fit.name}`, stroke: color("lever"), width: 1.5, points: { show: false }, value: legendValue(unit, values[1 + OUTCOMES.length + index]) })),
   ];
   const at = found.fits.filter((fit) => fit.at !== null).map((fit) => `${fit.name} ${count(fit.at)}${found.unit}`);
   const note = `band: between the load that holds and the one that fails${at.length ? `; dashed: ${at.join(", ")}` : ""}`;
@@ -70,7 +70,7 @@ function addLatencies(parent, found) {
   if (!points.length) return;
   const values = [points.map((point) => point.x), points.map((point) => point.p99), points.map((point) => point.operator)];
   const colors = palette();
-  const line = (label, index) => ({ label, stroke: colors[index], paths: () => null, points: { show: true, size: 8, fill: colors[index] }, value: legendValue("seconds") });
+  const line = (label, index) => ({ label, stroke: colors[index], paths: () => null, points: { show: true, size: 8, fill: colors[index] }, value: legendValue("seconds", values[1 + index]) });
   const series = [{ label: found.parameter, value: (plot, value) => (value == null ? "–" : count(value) + found.unit) }, line("p99 of the load", 0), line("p99 of operators", 1)];
   addChart(parent, `Latency against ${found.parameter}`, "of good answers", (width) => curveOptions(width, found, "seconds", series, true), values);
 }

@@ -91,55 +91,100 @@ function addTimed(parent, title, note, make, values) {
   return plot;
 }
 
-// What lasted, as bars: a row each, its name above it.
-const ROW = 27;
-const NAME = 13;
+// What lasted, as bars: a row each. Its name stands beside it, or above it where the page is narrow.
+const NARROW = 700;
+const WIDEST_NAME = 210;
+const BAR = 12;
+const BESIDE = 19;
+const ABOVE = 30;
+
+let namesWidth = null;
+
+// Room left of the axis, the same for all lanes: one time stands at one place.
+function gutter(width) {
+  if (width < NARROW) return GUTTER;
+  if (namesWidth === null) {
+    const ctx = document.createElement("canvas").getContext("2d");
+    ctx.font = "11px system-ui, sans-serif";
+    namesWidth = Math.ceil(Math.max(0, ...data.rows.map((row) => ctx.measureText(row.name).width)));
+  }
+  return Math.max(GUTTER, Math.min(WIDEST_NAME, namesWidth) + 14);
+}
+
+const lanesGutter = (plot) => {
+  const size = gutter(plot.width);
+  document.documentElement.style.setProperty("--gutter", `${size}px`);
+  return size;
+};
+
+function rowsHeight(width) {
+  return data.rows.length * (width < NARROW ? ABOVE : BESIDE) + 36;
+}
 
 function addRows(parent) {
   if (!data.rows.length) return;
-  const height = data.rows.length * ROW + 34;
   const options = (width) => ({
-    width, height, cursor: { ...cursor, points: { show: false } }, legend: { show: false },
+    width, height: rowsHeight(width), cursor: { ...cursor, points: { show: false } }, legend: { show: false },
     scales: { x: timeScale, y: { range: () => [0, 1] } },
-    axes: [axes("count", timeAxis)[0], { size: GUTTER, values: () => [], splits: () => [], grid: { show: false }, ticks: { show: false } }],
+    axes: [axes("count", timeAxis)[0], { size: lanesGutter, values: () => [], splits: () => [], grid: { show: false }, ticks: { show: false } }],
     series: [{}, { show: false }], padding: [6, 12, 0, 0],
     hooks: timeHooks({ draw: [drawRows] }),
   });
-  addTimed(parent, "What happened", "phases, flows, lock-outs, kills, actions; the cursor tells what they are", options, [data.range, [null, null]]);
+  const plot = addTimed(parent, "What happened", "phases, flows, lock-outs, kills, actions; the cursor tells what they are", options, [data.range, [null, null]]);
+  plot.heightAt = rowsHeight;
+}
+
+// Cut a name in its middle where it is too long: both ends tell.
+function shortened(ctx, text, room) {
+  if (ctx.measureText(text).width <= room) return text;
+  for (let kept = text.length - 1; kept > 2; kept -= 1) {
+    const head = Math.ceil(kept / 2);
+    const cut = `${text.slice(0, head)}…${text.slice(text.length - (kept - head))}`;
+    if (ctx.measureText(cut).width <= room) return cut;
+  }
+  return "…";
 }
 
 function drawRows(plot) {
   const { ctx, bbox } = plot;
   const ratio = devicePixelRatio;
+  const above = plot.width < NARROW;
+  const height = (above ? ABOVE : BESIDE) * ratio;
   const fills = { phase: color("accent"), info: color("muted"), good: color("good"), warning: color("warning"), bad: color("bad"), lever: color("lever") };
+  const room = above ? bbox.left + bbox.width - 2 * ratio : bbox.left - 10 * ratio;
   ctx.save();
   ctx.beginPath();
   ctx.rect(0, bbox.top, bbox.left + bbox.width, bbox.height);
   ctx.clip();
-  ctx.textBaseline = "top";
-  ctx.textAlign = "left";
+  ctx.textBaseline = "middle";
+  ctx.strokeStyle = color("line");
+  ctx.lineWidth = 0.5 * ratio;
   data.rows.forEach((row, index) => {
-    const top = bbox.top + index * ROW * ratio;
+    const top = bbox.top + index * height;
+    const barTop = top + height - (BAR + 3) * ratio;
+    const middle = barTop + (BAR / 2) * ratio;
+    if (index > 0) {
+      ctx.beginPath();
+      ctx.moveTo(0, top);
+      ctx.lineTo(bbox.left + bbox.width, top);
+      ctx.stroke();
+    }
     ctx.font = `${11 * ratio}px system-ui, sans-serif`;
     ctx.fillStyle = color("text");
-    ctx.fillText(row.name, 2 * ratio, top);
+    ctx.textAlign = above ? "left" : "right";
+    ctx.fillText(shortened(ctx, row.name, room), above ? 2 * ratio : bbox.left - 8 * ratio, above ? top + 8 * ratio : middle);
+    ctx.textAlign = "left";
     for (const [start, end, level, text] of row.parts) {
       const left = Math.max(plot.valToPos(start, "x", true), bbox.left);
       const right = Math.min(plot.valToPos(end, "x", true), bbox.left + bbox.width);
       if (right < bbox.left || left > bbox.left + bbox.width) continue;
       const width = Math.max(right - left, 2 * ratio);
       ctx.fillStyle = faded(fills[level], level === "phase" ? 0.25 : 0.8);
-      ctx.fillRect(left, top + NAME * ratio, width - (level === "phase" ? ratio : 0), (ROW - NAME - 3) * ratio);
-      if (level === "phase") {
-        ctx.save();
-        ctx.beginPath();
-        ctx.rect(left, top, width - 3 * ratio, ROW * ratio);
-        ctx.clip();
-        ctx.fillStyle = color("text");
-        ctx.font = `${10 * ratio}px system-ui, sans-serif`;
-        ctx.fillText(text, left + 3 * ratio, top + (NAME + 0.5) * ratio);
-        ctx.restore();
-      }
+      ctx.fillRect(left, barTop, width - (level === "phase" ? ratio : 0), BAR * ratio);
+      if (level !== "phase" || width < 16 * ratio) continue;
+      ctx.fillStyle = color("text");
+      ctx.font = `${10 * ratio}px system-ui, sans-serif`;
+      ctx.fillText(shortened(ctx, text, width - 6 * ratio), left + 3 * ratio, middle);
     }
   });
   ctx.restore();
@@ -194,7 +239,7 @@ function addLane(parent, lane) {
     width, height: 150, series, bands, cursor: { ...cursor, dataIdx: nearest(Math.ceil(8 / step)) },
     legend: { live: true, markers: { width: 3 } }, padding: [8, 12, 0, 0],
     scales: { x: timeScale, y: { distr: lane.log ? 3 : 1, range } },
-    axes: axes(lane.unit, timeAxis, lane.log),
+    axes: axes(lane.unit, timeAxis, lane.log, lanesGutter),
     hooks: timeHooks({ draw: [
       (plot) => marked.forEach(([index, stroke]) => { if (plot.series[index].show) crosses(plot, index, stroke); }),
       (plot) => lane.lines.forEach((line) => { if (bound.has(line.name)) drawBound(plot, bound.get(line.name), colors[line.c % colors.length]); }),
