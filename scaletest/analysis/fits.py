@@ -126,7 +126,7 @@ class AgentsLaw:
     def formula(self) -> str:
         """The law that this is mostly: by which part of the answer is larger at the limit."""
         grows = self.bytes_per_agent * self.limit >= self.fixed_bytes
-        return "√(m·C·T / (k·s))" if grows else "m·C·T / B"
+        return "sqrt(m·C·T / (k·s))" if grows else "m·C·T / B"
 
 
 def fit_answer_bytes(points: Sequence[tuple[float, float]]) -> tuple[float, float, tuple[Residual, ...]] | None:

@@ -38,7 +38,8 @@ def render_junit(documents: Sequence[Document], more: Iterable[tuple[str, Sequen
     root = ET.Element("testsuites", name="scaletest")
     suites = [_suite(root, _cases(document), document) for document in documents]
     suites += [_suite(root, list(cases), None, name) for name, cases in more]
-    for count in ("tests", "failures", "errors", "skipped"):
+    # No `skipped` here: the schema of Jenkins' xUnit plugin refuses a file with one.
+    for count in ("tests", "failures", "errors"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in suites)))
     root.set("time", f"{sum(document.run.duration_s for document in documents):.3f}")
     ET.indent(root)

@@ -31,6 +31,11 @@ def killed_run() -> list[Record]:
     return [item for item in small_run(finished=False) if item["t"] < 29]
 
 
+def mixed_runs() -> dict[str, Sequence[Sequence[Record] | None]]:
+    """A run that failed, one that was calm, one that was killed, and one that was not begun."""
+    return {"none": [small_run()], "block-agents": [calm_run()], "scale-down": [killed_run()], "all-three": [None]}
+
+
 def write_matrix(
     directory: Path,
     runs: Mapping[str, Sequence[Sequence[Record] | None]],

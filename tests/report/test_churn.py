@@ -8,7 +8,7 @@ from scaletest.core.journal import Record
 from scaletest.report.terminal import render
 from tests.analysis.journals import flow, hist, small_run, step
 from tests.analysis.test_churn import churn
-from tests.report.test_terminal import document
+from tests.report.built import document
 
 
 def lines(**more: Any) -> str:

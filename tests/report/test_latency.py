@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scaletest.analysis.state import RunState
-from scaletest.analysis.verdict import judge
 from scaletest.core.journal import Record
-from scaletest.report.build import build
 from scaletest.report.document import ApiLatencyReport, Document
-from scaletest.report.rundir import JournalHealth, LoadedRun
 from scaletest.report.terminal import render
 from tests.analysis.journals import flow, latency, record, run_info, small_run, step
+from tests.report.built import document
 
 LIST = "LIST pods cluster"
 PROFILE: dict[str, Any] = {
@@ -29,12 +25,7 @@ PROFILE: dict[str, Any] = {
 
 def built(records: list[Record], profile: Mapping[str, Any] = PROFILE) -> Document:
     info = run_info(profile=dict(profile))
-    state = RunState().apply_all(records)
-    return build(
-        LoadedRun(
-            Path("results") / info.id, info, state, judge(info, state), JournalHealth(len(records), 0, 0, growing=False)
-        )
-    )
+    return document(records, info)
 
 
 def run(*records: Record) -> list[Record]:

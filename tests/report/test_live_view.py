@@ -1,8 +1,7 @@
-"""The live view against golden texts. ``SCALETEST_UPDATE_GOLDEN=1 pytest tests/report`` writes them anew."""
+"""The live view against golden texts."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,8 @@ from scaletest.report.live_state import LiveState
 from scaletest.report.live_view import draw
 from tests.analysis import searches
 from tests.analysis.journals import flow, probe, record, small_run, step
+from tests.report.golden import GOLDEN, check_golden
 from tests.report.live_run import profile
-
-GOLDEN = Path(__file__).parent / "golden"
 
 MOMENTS = {"before_phases": 6.3, "rollout": 20.5, "lock_out": 28.4, "after_oom_kill": 33.5, "ended": 41.6}
 
@@ -41,11 +39,8 @@ def lines_of(live: LiveState, now_s: float, width: int = 80, height: int = 23) -
 def test_golden(moment: str, width: int, height: int) -> None:
     now_s = MOMENTS[moment]
     actual = "".join(f"{line}\n" for line in lines_of(seen(now_s), now_s, width, height))
-    path = GOLDEN / f"live_{moment}-{width}.txt"
-    if os.environ.get("SCALETEST_UPDATE_GOLDEN"):
-        path.write_text(actual, encoding="utf-8")
 
-    assert path.read_text(encoding="utf-8") == actual
+    check_golden(f"live_{moment}-{width}.txt", actual)
 
 
 def test_the_guide_shows_the_view_as_it_is() -> None:

@@ -25,7 +25,7 @@ from tests.report.built import loaded
 from tests.report.comparison_documents import comparison
 from tests.report.matrices import calm_run, write_matrix
 
-_VOID = frozenset({"meta", "link", "br", "input", "img", "hr"})
+_VOID = frozenset({"meta", "link", "br", "input", "img", "hr", "wbr"})
 
 
 class Reader(HTMLParser):

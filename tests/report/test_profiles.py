@@ -1,12 +1,8 @@
-"""Where the API server's time went: from profiles in a run directory to the report; golden texts for the section.
-
-``SCALETEST_UPDATE_GOLDEN=1 pytest tests/report`` writes the golden texts anew.
-"""
+"""Where the API server's time went: from profiles in a run directory to the report; golden texts for the section."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,8 +22,8 @@ from scaletest.report.terminal import render
 from tests.analysis.journals import record, run_info
 from tests.analysis.profiles import cpu_profile, goroutine_profile, heap_profile
 from tests.analysis.searches import measured_search, search_info
+from tests.report.golden import check_golden
 
-GOLDEN = Path(__file__).parent / "golden"
 RECORDED = Path(__file__).parents[1] / "analysis" / "data"
 ONE = "https://127.0.0.1:31001"
 TWO = "https://127.0.0.1:31002"
@@ -81,11 +77,8 @@ def drawn(found: Document, width: int = 80) -> str:
 def test_golden(tmp_path: Path, width: int) -> None:
     files = {what: (RECORDED / f"apiserver-1.37.2-{what}.pb.gz").read_bytes() for what in ("cpu", "heap", "goroutine")}
     actual = drawn(document(tmp_path, *captured(tmp_path, files)), width)
-    path = GOLDEN / f"profiles-{width}.txt"
-    if os.environ.get("SCALETEST_UPDATE_GOLDEN"):
-        path.write_text(actual, encoding="utf-8")
 
-    assert path.read_text(encoding="utf-8") == actual
+    check_golden(f"profiles-{width}.txt", actual)
     assert max(map(len, actual.splitlines())) <= width
 
 

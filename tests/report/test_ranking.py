@@ -1,12 +1,8 @@
-"""The ranking of a matrix of searches: sorted, with lower bounds and derived figures told apart.
-
-``SCALETEST_UPDATE_GOLDEN=1 pytest tests/report/test_ranking.py`` writes the golden texts anew.
-"""
+"""The ranking of a matrix of searches: sorted, with lower bounds and derived figures told apart."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,9 +22,9 @@ from scaletest.report.page.render import render_matrix_page
 from tests.analysis.journals import flow, record, setup_records, small_run
 from tests.analysis.journals import step as journal_step
 from tests.analysis.searches import end, measured_search, search_info, start, steps
+from tests.report.golden import check_golden
 from tests.report.matrices import write_matrix
 
-GOLDEN = Path(__file__).parent / "golden"
 SUMMARIES = {
     "as-it-is": "LISTs all pods every 10 s with resourceVersion=0, as informers do, in JSON.",
     "quorum": "Asks without a resourceVersion, for what is newest.",
@@ -105,10 +101,8 @@ def everything(tmp_path: Path) -> MatrixDocument:
 @pytest.mark.parametrize("width", [80, 140])
 def test_the_ranking_reads_as_the_golden_text(tmp_path: Path, width: int) -> None:
     text = render_matrix(everything(tmp_path), width=width)
-    golden = GOLDEN / f"ranking-{width}.txt"
-    if os.environ.get("SCALETEST_UPDATE_GOLDEN"):
-        golden.write_text(text, encoding="utf-8")
-    assert golden.read_text(encoding="utf-8") == text
+
+    check_golden(f"ranking-{width}.txt", text)
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])

@@ -1,32 +1,20 @@
-"""The terminal report against golden texts. ``SCALETEST_UPDATE_GOLDEN=1 pytest tests/report`` writes them anew."""
+"""The terminal report against golden texts."""
 
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.text import Text
 
-from scaletest.analysis.state import RunState
-from scaletest.analysis.verdict import judge
 from scaletest.core.journal import Record
 from scaletest.report.build import build
-from scaletest.report.document import Document
-from scaletest.report.rundir import JournalHealth, LoadedRun, load_run
+from scaletest.report.rundir import load_run
 from scaletest.report.terminal import print_report, render
-from tests.analysis.journals import hist, record, run_info, small_run, write_run
-
-GOLDEN = Path(__file__).parent / "golden"
-
-
-def document(records: list[Record]) -> Document:
-    """Build a report that names no place of this machine."""
-    info, state = run_info(), RunState().apply_all(records)
-    health = JournalHealth(state.records, 0, 0, growing=False)
-    return build(LoadedRun(Path("results") / info.id, info, state, judge(info, state), health))
+from tests.analysis.journals import hist, record, small_run, write_run
+from tests.report.built import document
+from tests.report.golden import check_golden
 
 
 def killed() -> list[Record]:
@@ -42,38 +30,7 @@ def interrupted_before_any_phase() -> list[Record]:
 @pytest.mark.parametrize("width", [80, 140])
 @pytest.mark.parametrize("make", [small_run, killed, interrupted_before_any_phase])
 def test_golden(make: Callable[[], list[Record]], width: int) -> None:
-    actual = render(document(make()), width=width)
-    path = GOLDEN / f"{make.__name__}-{width}.txt"
-    if os.environ.get("SCALETEST_UPDATE_GOLDEN"):
-        path.write_text(actual, encoding="utf-8")
-
-    assert path.read_text(encoding="utf-8") == actual
-
-
-@pytest.mark.parametrize("width", [80, 100, 120, 140, 200])
-@pytest.mark.parametrize("make", [small_run, killed, interrupted_before_any_phase])
-def test_no_line_is_wider_than_the_terminal(make: Callable[[], list[Record]], width: int) -> None:
-    for line in render(document(make()), width=width).splitlines():
-        assert len(line) <= width, line
-
-
-def test_colours_change_nothing_but_colours() -> None:
-    plain = render(document(small_run()), width=100)
-    coloured = render(document(small_run()), width=100, colors="truecolor")
-
-    assert "\x1b[" not in plain
-    assert "\x1b[" in coloured
-    uncoloured = "".join(f"{line.rstrip()}\n" for line in Text.from_ansi(coloured).plain.splitlines())
-    assert plain.strip() == uncoloured.strip()
-
-
-def test_ascii_keeps_every_column_where_it_is() -> None:
-    unicode = render(document(small_run()), width=100)
-    plain = render(document(small_run()), width=100, unicode=False)
-
-    assert plain.isascii()
-    assert "?" not in plain
-    assert [len(line) for line in unicode.splitlines()] == [len(line) for line in plain.splitlines()]
+    check_golden(f"{make.__name__}-{width}.txt", render(document(make()), width=width))
 
 
 class Stream(io.StringIO):

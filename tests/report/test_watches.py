@@ -7,7 +7,7 @@ from typing import Any
 from scaletest.core.journal import Record
 from scaletest.report.terminal import render
 from tests.analysis.journals import flow, hist, record, small_run, step
-from tests.report.test_terminal import document
+from tests.report.built import document
 
 
 def lines(**counts: Any) -> str:
