@@ -55,8 +55,6 @@ format: $(DEV_STAMP) ## Format the code
 docs: $(DEV_STAMP) ## Regenerate the generated pages of the guide
 	$(BIN)/python -m scaletest.profile.reference
 	$(BIN)/python -m scaletest.report.json_report
-	$(BIN)/python -m scaletest.report.matrix_json
-	$(BIN)/python -m scaletest.report.comparison_json
 
 pin: $(DEV_STAMP) ## Pin the packages installed now
 	$(BIN)/python -m pip freeze --exclude-editable --exclude pip | grep -E '^[A-Za-z0-9_.-]+==' > constraints.txt

@@ -9,9 +9,9 @@ from scaletest.cli._formats import COMPARED, Format
 from scaletest.cli._reports import TEXT_WIDTH, ReportFile, deliver_report, parse_report_files
 from scaletest.core.errors import ExitCode, UsageError
 from scaletest.report.comparison_document import ComparisonDocument
-from scaletest.report.comparison_json import render_comparison_json
 from scaletest.report.comparison_table import print_comparison, render_comparison
 from scaletest.report.github import annotation_lines
+from scaletest.report.json_report import render_json
 from scaletest.report.junit import render_junit
 from scaletest.report.markdown import render_markdown
 from scaletest.report.markdown_comparison import comparison_cases
@@ -56,7 +56,7 @@ def deliver_comparison(document: ComparisonDocument, files: Sequence[ReportFile]
 def _render(document: ComparisonDocument, format_: Format) -> str:
     match format_:
         case Format.JSON:
-            return render_comparison_json(document)
+            return render_json(document)
         case Format.MARKDOWN:
             return render_markdown([], document)
         case Format.JUNIT:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+
+if TYPE_CHECKING:
+    from scaletest.report.json_report import Form
 
 __all__ = [
     "RESULTS",
@@ -16,6 +19,7 @@ __all__ = [
     "ResultsOption",
     "SetOption",
     "SizeOption",
+    "schema_option",
 ]
 
 RESULTS: Final = Path("results")
@@ -36,3 +40,16 @@ ResultsOption = Annotated[Path, typer.Option("--results", help="Where runs are l
 BaselinesOption = Annotated[
     Path | None, typer.Option("--baselines", help="Directory of baselines. [default: .scaletest/baselines]")
 ]
+
+
+def schema_option(form: Form) -> Any:
+    """Make the flag of a command that prints the JSON schema of its form, and ends."""
+
+    def show(asked: bool) -> None:
+        if asked:
+            from scaletest.report.json_report import schema_file
+
+            typer.echo(schema_file(form).read_text(encoding="utf-8"), nl=False)
+            raise typer.Exit
+
+    return typer.Option("--schema", callback=show, is_eager=True, help="Print the JSON schema and exit.")

@@ -239,12 +239,11 @@ def _text(subjects: Sequence[Subject]) -> str:
 
 def _json(subjects: Sequence[Subject]) -> str:
     from scaletest.report.json_report import render_json
-    from scaletest.report.matrix_json import render_matrix_json
 
     texts = []
     for subject in subjects:
         if subject.matrix is not None:
-            texts.append(render_matrix_json(subject.matrix))
+            texts.append(render_json(subject.matrix))
         elif subject.document is not None:
             texts.append(render_json(subject.document))
     return "".join(texts)

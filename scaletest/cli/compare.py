@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from scaletest.cli._formats import Format
-from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption
+from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption, schema_option
 
 __all__ = ["Despite", "compare"]
 
@@ -22,14 +22,6 @@ class Despite(enum.StrEnum):
     VERSIONS = "versions"
     LIMITS = "limits"
     FEW_SAMPLES = "few-samples"
-
-
-def _print_schema(asked: bool) -> None:
-    if asked:
-        from scaletest.report.comparison_json import COMPARISON_SCHEMA_FILE
-
-        typer.echo(COMPARISON_SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
-        raise typer.Exit
 
 
 def compare(
@@ -62,9 +54,7 @@ def compare(
     ] = None,
     results: ResultsOption = RESULTS,
     baselines: BaselinesOption = None,
-    _schema: Annotated[
-        bool, typer.Option("--schema", callback=_print_schema, is_eager=True, help="Print the JSON schema and exit.")
-    ] = False,
+    _schema: Annotated[bool, schema_option("comparison")] = False,
 ) -> None:
     """Compare runs with others, metric by metric: worse, better, or no change beyond chance (~).
 

@@ -8,17 +8,9 @@ from typing import Annotated
 import typer
 
 from scaletest.cli._formats import Format
-from scaletest.cli._options import RESULTS, ResultsOption
+from scaletest.cli._options import RESULTS, ResultsOption, schema_option
 
 __all__ = ["report"]
-
-
-def _print_schema(asked: bool) -> None:
-    if asked:
-        from scaletest.report.json_report import SCHEMA_FILE
-
-        typer.echo(SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
-        raise typer.Exit
 
 
 def report(
@@ -38,9 +30,7 @@ def report(
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit as the run did by its verdict; of several, the worst.")
     ] = False,
-    _schema: Annotated[
-        bool, typer.Option("--schema", callback=_print_schema, is_eager=True, help="Print the JSON schema and exit.")
-    ] = False,
+    _schema: Annotated[bool, schema_option("report")] = False,
 ) -> None:
     """Report on runs and matrices: finished, killed or still going on.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scaletest.cli._options import RESULTS
+from scaletest.cli._options import RESULTS, schema_option
 
 if TYPE_CHECKING:
     from scaletest.report.drawing import Drawn
@@ -53,17 +53,19 @@ def list_(
     older_than: _Older = None,
     newer_than: _Newer = None,
     format_: Annotated[Format, typer.Option("--format", help="Print as text or JSON.")] = Format.TEXT,
+    _schema: Annotated[bool, schema_option("runs")] = False,
 ) -> None:
     """List runs and matrices, the oldest first.
 
     Examples:  scaletest runs list   |   scaletest runs list --verdict fail --newer-than 7d
     """
-    import json
     import sys
 
     found = _taken(results, _filter(profile, verdict, older_than, newer_than))
     if format_ is Format.JSON:
-        typer.echo(json.dumps([run.to_json() for run in found], indent=2, ensure_ascii=False))
+        from scaletest.report.json_report import render_json
+
+        typer.echo(render_json([run.to_report() for run in found]), nl=False)
     elif found:
         from scaletest.report.terminal import print_drawn
 

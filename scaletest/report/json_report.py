@@ -1,37 +1,55 @@
-"""The report as JSON, and its published schema.
+"""Reports as JSON, and their published schemas (draft 2020-12), one beside this file for each form.
 
-``python -m scaletest.report.json_report`` writes ``report.schema.json`` anew; a test holds the file to the models.
+``python -m scaletest.report.json_report`` writes the schemas anew; a test holds the files to the models.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from pydantic import BaseModel, TypeAdapter
+
+from scaletest.report.comparison_document import ComparisonDocument
 from scaletest.report.document import Document
+from scaletest.report.matrix_document import MatrixDocument
+from scaletest.report.runlist import ListedRunReport
 
-__all__ = ["SCHEMA_FILE", "render_json", "report_schema"]
+__all__ = ["FORMS", "Form", "render_json", "schema_file", "schema_text"]
 
-SCHEMA_FILE: Final = Path(__file__).with_name("report.schema.json")
+Form = Literal["report", "matrix", "comparison", "runs"]
 
+_RUNS: Final = TypeAdapter(list[ListedRunReport])
 
-def render_json(document: Document) -> str:
-    """Write the report as a JSON document that ends in a newline."""
-    return document.model_dump_json(indent=2) + "\n"
-
-
-def report_schema() -> dict[str, Any]:
-    """Return the JSON schema (draft 2020-12) of the report."""
-    schema = Document.model_json_schema(mode="serialization")
-    title = {"title": "scaletest report", "$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return {**schema, **title}
+FORMS: Final[dict[Form, tuple[str, TypeAdapter[Any]]]] = {
+    "report": ("scaletest report", TypeAdapter(Document)),
+    "matrix": ("scaletest matrix report", TypeAdapter(MatrixDocument)),
+    "comparison": ("scaletest comparison", TypeAdapter(ComparisonDocument)),
+    "runs": ("scaletest list of runs", _RUNS),
+}
+"""Title and type of each form."""
 
 
-def schema_text() -> str:
-    """Return the text of the published schema file."""
-    return json.dumps(report_schema(), indent=2, ensure_ascii=False) + "\n"
+def render_json(document: BaseModel | list[ListedRunReport]) -> str:
+    """Write a report on a run or matrix, a comparison, or a list of runs as a JSON text that ends in a newline."""
+    if isinstance(document, BaseModel):
+        return document.model_dump_json(indent=2) + "\n"
+    return _RUNS.dump_json(document, indent=2).decode() + "\n"
+
+
+def schema_file(form: Form) -> Path:
+    """Return the path of the published schema of a form."""
+    return Path(__file__).with_name(f"{form}.schema.json")
+
+
+def schema_text(form: Form) -> str:
+    """Return the text of the published schema of a form."""
+    title, adapter = FORMS[form]
+    more = {"title": title, "$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps({**adapter.json_schema(mode="serialization"), **more}, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+    for form in FORMS:
+        schema_file(form).write_text(schema_text(form), encoding="utf-8")

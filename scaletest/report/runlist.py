@@ -11,12 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from pydantic import Field
+
 from scaletest.core.errors import RunDirectoryError
 from scaletest.core.journal import JOURNAL_NAME
 from scaletest.core.matrixdir import MATRIX_INFO_NAME, is_matrix, read_matrix_info
 from scaletest.core.rundir import RUN_INFO_NAME, VERDICT_NAME, read_run_info
+from scaletest.report.document import Part
 
-__all__ = ["OUTCOMES", "Filter", "ListedRun", "list_runs"]
+__all__ = ["OUTCOMES", "Filter", "ListedRun", "ListedRunReport", "list_runs"]
 
 Outcome = Literal["pass", "fail", "invalid", "incomplete", "running", "matrix", "unreadable"]
 
@@ -24,6 +27,17 @@ OUTCOMES: Final[tuple[Outcome, ...]] = ("pass", "fail", "invalid", "incomplete",
 
 _GROWING_S: Final = 60.0
 """A run without a verdict whose journal changed so lately may be going on: it is said to be, and never removed."""
+
+
+class ListedRunReport(Part):
+    """A run or matrix in a list."""
+
+    directory: str
+    profile: str
+    started_at: str | None = Field(description="ISO 8601; null where the directory cannot be read.")
+    outcome: Outcome
+    said: str = Field(description="The deciding reason, or why it cannot be read.")
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +53,16 @@ class ListedRun:
     """The deciding reason, or why it cannot be read."""
     size_bytes: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what ``--format json`` prints."""
-        return {
-            "directory": str(self.directory),
-            "profile": self.profile,
-            "started_at": self.started.isoformat() if self.started else None,
-            "outcome": self.outcome,
-            "said": self.said,
-            "size_bytes": self.size_bytes,
-        }
+    def to_report(self) -> ListedRunReport:
+        """Return what ``--format json`` prints of it."""
+        return ListedRunReport(
+            directory=str(self.directory),
+            profile=self.profile,
+            started_at=self.started.isoformat() if self.started else None,
+            outcome=self.outcome,
+            said=self.said,
+            size_bytes=self.size_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from scaletest.cli.main import app
 from scaletest.core.errors import EnvironmentProblem, ExitCode, RunDirectoryError, UsageError
 from scaletest.core.journal import JOURNAL_NAME
 from scaletest.core.rundir import RUN_INFO_NAME, VERDICT_NAME, write_json
-from scaletest.report.comparison_json import render_comparison_json
+from scaletest.report.json_report import render_json
 from scaletest.report.rundir import load_run
 from tests.analysis.journals import run_info, small_run, write_run
 from tests.report.comparison_documents import comparison
@@ -82,7 +82,7 @@ def test_several_runs_make_one_document_but_for_a_page(results: Path) -> None:
 
 
 def test_a_comparison_goes_into_every_form_that_people_read(results: Path, tmp_path: Path) -> None:
-    (tmp_path / "compared.json").write_text(render_comparison_json(comparison()), encoding="utf-8")
+    (tmp_path / "compared.json").write_text(render_json(comparison()), encoding="utf-8")
     for form in ("html", "markdown", "junit"):
         printed = scaletest("report", "latest", "--format", form, "--comparison", "compared.json").output
         assert "flow.agents.p99" in printed, form

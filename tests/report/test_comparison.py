@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from scaletest.analysis.gating import parse_rule
 from scaletest.core.errors import RunDirectoryError
 from scaletest.report.comparison_build import build_comparison
 from scaletest.report.comparison_document import ComparisonDocument
-from scaletest.report.comparison_json import COMPARISON_SCHEMA_FILE, comparison_schema_text, render_comparison_json
 from scaletest.report.comparison_table import render_comparison
+from scaletest.report.json_report import render_json
 from scaletest.report.sides import find_side, read_runs
 from tests.report.comparisons import write_runs
 from tests.report.matrices import calm_run, killed_run, write_matrix
+from tests.report.schemas import valid
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +34,8 @@ def document(results: Path) -> ComparisonDocument:
     )
 
 
-def test_the_schema_file_is_that_of_the_models() -> None:
-    assert comparison_schema_text() == COMPARISON_SCHEMA_FILE.read_text(encoding="utf-8")
-
-
 def test_json_is_valid_by_the_published_schema(document: ComparisonDocument) -> None:
-    data = json.loads(render_comparison_json(document))
-    Draft202012Validator(json.loads(COMPARISON_SCHEMA_FILE.read_text(encoding="utf-8"))).validate(data)
+    data = valid(render_json(document), "comparison")
     assert data["verdict"]["exit_code"] == 99
 
 

@@ -1,4 +1,4 @@
-"""JSON against the published schema."""
+"""JSON of every form against its published schema: a run, a matrix, a comparison without a gate and with one, a list of runs."""
 
 from __future__ import annotations
 
@@ -11,49 +11,100 @@ import jsonschema
 import pytest
 
 from scaletest.core.journal import Record
+from scaletest.core.rundir import RunInfo
 from scaletest.report.build import build
-from scaletest.report.json_report import SCHEMA_FILE, render_json, schema_text
+from scaletest.report.json_report import FORMS, Form, render_json, schema_file, schema_text
+from scaletest.report.matrix_build import build_matrix
 from scaletest.report.rundir import load_run
+from scaletest.report.runlist import list_runs
 from tests.analysis.journals import probe, record, small_run, write_run
-from tests.analysis.outages import outage
+from tests.analysis.outages import outage, outage_info
+from tests.report.built import every_flow
+from tests.report.comparison_documents import comparison
+from tests.report.matrices import mixed_runs, write_matrix
+from tests.report.schemas import valid
 
-SCHEMA: dict[str, Any] = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
-
-
-def report(tmp_path: Path, records: list[Record]) -> dict[str, Any]:
-    text = render_json(build(load_run(write_run(tmp_path / "run", records))))
-
-    def refuse(constant: str) -> float:
-        msg = f"JSON has no {constant}"
-        raise ValueError(msg)
-
-    loaded: dict[str, Any] = json.loads(text, parse_constant=refuse)
-    return loaded
+EVERY = tuple(FORMS)
 
 
-def test_the_published_schema_is_that_of_the_models() -> None:
+def report(tmp_path: Path, records: list[Record], info: RunInfo | None = None) -> dict[str, Any]:
+    text = render_json(build(load_run(write_run(tmp_path / "run", records, info))))
+    found: dict[str, Any] = valid(text, "report")
+    return found
+
+
+@pytest.mark.parametrize("form", EVERY)
+def test_the_published_schema_is_that_of_the_models(form: Form) -> None:
     """After a change: python -m scaletest.report.json_report."""
-    assert SCHEMA_FILE.read_text(encoding="utf-8") == schema_text()
+    assert schema_file(form).read_text(encoding="utf-8") == schema_text(form)
 
 
-def test_the_published_schema_is_a_schema() -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+@pytest.mark.parametrize("form", EVERY)
+def test_the_published_schema_is_a_schema_in_which_every_key_is_required(form: Form) -> None:
+    schema = json.loads(schema_text(form))
+
+    jsonschema.Draft202012Validator.check_schema(schema)
+    parts = [part for part in [schema, *schema["$defs"].values()] if "properties" in part]
+    assert parts
+    for part in parts:
+        assert set(part["properties"]) == set(part["required"])
+        assert part["additionalProperties"] is False
+
+
+def test_every_schema_is_in_the_package_and_no_other() -> None:
+    published = schema_file("report").parent.glob("*.schema.json")
+
+    assert {path.name.partition(".")[0] for path in published} == set(FORMS)
 
 
 @pytest.mark.parametrize("helps", [True, False])
 @pytest.mark.parametrize("count", [30, 300, 10_000])
 def test_the_report_of_an_outage_is_valid(tmp_path: Path, count: int, *, helps: bool) -> None:
-    jsonschema.validate(report(tmp_path, outage(helps=helps)[:count]), SCHEMA)
+    report(tmp_path, outage(helps=helps)[:count], outage_info())
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 10, 30, 100, 200, 250, 10_000])
 def test_the_report_of_a_run_killed_anywhere_is_valid(tmp_path: Path, count: int) -> None:
-    jsonschema.validate(report(tmp_path, small_run()[:count]), SCHEMA)
+    report(tmp_path, small_run()[:count])
 
 
-def test_every_key_is_required_so_that_readers_can_rely_on_it() -> None:
-    for part in [SCHEMA, *SCHEMA["$defs"].values()]:
-        assert set(part["properties"]) == set(part["required"])
+def test_a_run_of_every_flow_is_valid(tmp_path: Path) -> None:
+    data = report(tmp_path, every_flow())
+
+    assert {"agents", "churn", "lists", "watchers"} == {item["flow"] for item in data["flows"]}
+
+
+def test_a_matrix_is_valid(tmp_path: Path) -> None:
+    data = valid(render_json(build_matrix(write_matrix(tmp_path / "matrix", mixed_runs()))), "matrix")
+
+    assert ["finished", "finished", "incomplete", "waiting"] == [
+        run["status"] for variant in data["variants"] for run in variant["runs"]
+    ]
+
+
+@pytest.mark.parametrize("outcome", ["pass", "fail", "undecided", None])
+def test_a_comparison_is_valid_without_a_gate_and_with_one(outcome: str | None) -> None:
+    compared = comparison(outcome or "pass")
+    if outcome is None:
+        (candidate,) = compared.candidates
+        compared = compared.model_copy(update={"candidates": [candidate.model_copy(update={"gate": None})]})
+    data = valid(render_json(compared), "comparison")
+
+    assert (None if outcome is None else {"pass": 0, "fail": 99, "undecided": 4}[outcome]) == (
+        data["candidates"][0]["gate"] and data["candidates"][0]["gate"]["exit_code"]
+    )
+
+
+def test_a_list_of_runs_is_valid(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", small_run())
+    write_matrix(tmp_path / "b", mixed_runs())
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "run.json").write_text("{", encoding="utf-8")
+    data = valid(render_json([item.to_report() for item in list_runs(tmp_path)]), "runs")
+
+    assert ["a", "b", "c"] == [Path(item["directory"]).name for item in data]
+    assert (None, "unreadable") == (data[2]["started_at"], data[2]["outcome"])
+    assert valid(render_json([]), "runs") == []
 
 
 def test_a_consumer_finds_the_main_numbers(tmp_path: Path) -> None:

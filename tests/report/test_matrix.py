@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import typer
 from hypothesis import given
@@ -17,15 +15,14 @@ from typer.testing import CliRunner
 
 from scaletest.cli.report import report
 from scaletest.core.journal import Record
+from scaletest.report.json_report import render_json
 from scaletest.report.matrix_build import build_matrix, merged
 from scaletest.report.matrix_document import CellReport, MatrixDocument, RowReport
-from scaletest.report.matrix_json import MATRIX_SCHEMA_FILE, matrix_schema_text, render_matrix_json
 from scaletest.report.matrix_table import render_matrix
 from tests.analysis.journals import hist, record, run_info, small_run, write_run
 from tests.analysis.outages import outage, outage_info
 from tests.report.matrices import calm_run, killed_run, mixed_runs, write_matrix
-
-SCHEMA: dict[str, Any] = json.loads(MATRIX_SCHEMA_FILE.read_text(encoding="utf-8"))
+from tests.report.schemas import valid
 
 
 def built(directory: Path, runs: Mapping[str, Sequence[Sequence[Record] | None]], **more: Any) -> MatrixDocument:
@@ -241,18 +238,8 @@ def test_who_needs_no_recovery_has_recovered_already(tmp_path: Path) -> None:
     assert ["already"] == said(document, "relief to SLO")
 
 
-def test_the_published_schema_is_that_of_the_models() -> None:
-    """After a change: python -m scaletest.report.matrix_json."""
-    assert MATRIX_SCHEMA_FILE.read_text(encoding="utf-8") == matrix_schema_text()
-
-
 def test_json_is_valid_by_the_schema_and_has_no_infinity(tmp_path: Path) -> None:
-    def refuse(constant: str) -> float:
-        raise ValueError(constant)
-
-    data = json.loads(render_matrix_json(mixed(tmp_path)), parse_constant=refuse)
-    jsonschema.validate(data, SCHEMA)
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    data = valid(render_json(mixed(tmp_path)), "matrix")
     operator = next(item for item in data["rows"] if item["measure"] == "probe.operator.p99 < 1s")
     assert (None, "no answer", 0) == tuple(operator["cells"][0][key] for key in ("value", "said", "holds"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import json
 import re
@@ -18,12 +19,15 @@ from scaletest.report.matrix_build import build_matrix
 from scaletest.report.page.chart_data import number
 from scaletest.report.page.render import render_matrix_page, render_page
 from scaletest.report.rundir import LoadedRun
+from scaletest.report.said import flows, latency, saturation
+from scaletest.report.said import run as of_run
 from tests.analysis.journals import big_run, flow, record, run_info, small_run, step
 from tests.analysis.outages import outage, outage_info
 from tests.analysis.searches import measured_search, search_info
-from tests.report.built import loaded
+from tests.report.built import every_flow, loaded
 from tests.report.comparison_documents import comparison
 from tests.report.matrices import calm_run, write_matrix
+from tests.report.test_profiles import CPU, GOROUTINES, HEAP, captured
 
 _VOID = frozenset({"meta", "link", "br", "input", "img", "hr", "wbr"})
 
@@ -135,6 +139,52 @@ def test_no_text_of_a_run_becomes_markup_or_ends_the_data() -> None:
     assert hostile in [
         lane["lines"][0]["name"].split(".<")[0] for lane in data(read)["lanes"]
     ] or hostile in json.dumps(data(read), ensure_ascii=False).replace('\\"', '"')
+
+
+def test_whatever_the_terminal_report_says_of_a_run_stands_in_the_page() -> None:
+    for run in (
+        loaded(every_flow()),
+        loaded(outage(helps=False), outage_info()),
+        loaded(measured_search(), search_info()),
+    ):
+        document = build(run)
+        text = page(run).text
+        calls, found, incident = document.api_latency, document.saturation, document.incident
+        told = [
+            *of_run.about_verdict(document), *of_run.about_probes(document), *of_run.about_components(document),
+            *of_run.about_api_servers(document), *of_run.about_machine(document),
+            *(remark for flow in document.flows for remark in (*flows.about_flow(flow), *flows.about_steps(flow))),
+            *(latency.about_latency(calls) if calls else ()),
+            *(saturation.about_uncounted(found) if found else ()),
+            *(of_run.about_incident(incident) if incident else ()),
+        ]  # fmt: skip
+
+        assert len(told) >= 5
+        assert [remark.text for remark in told if remark.text not in text] == []
+
+
+def test_official_slis_stand_beside_what_server_and_clients_took() -> None:
+    read = page(loaded(small_run()))
+
+    assert "api-latency" in read.ids
+    for words in ("PATCH nodes/status", "1.98 s", "2.95 s", "p99 of the whole run", "3 of 4 kinds of call meet theirs"):
+        assert words in read.text
+    assert "api-latency" not in page(loaded(outage(), outage_info())).ids
+
+
+def test_profiles_of_the_api_server_stand_in_the_page(tmp_path: Path) -> None:
+    files = {"cpu": CPU, "heap": HEAP, "goroutine": GOROUTINES}
+    records = [
+        *measured_search(),
+        *captured(tmp_path, files),
+        *captured(tmp_path, {"cpu": None}, capture="later", step=None),
+    ]
+    run = dataclasses.replace(loaded(records, search_info()), directory=tmp_path)
+    read = page(run)
+
+    for words in ("at agents = 310", "json.appendCompact", "heap in use 8.00 MiB", "1,234 goroutines", "later: cpu"):
+        assert words in read.text
+    assert "hotspots" not in page(loaded(small_run())).ids
 
 
 def test_charts_get_what_was_measured() -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from scaletest.analysis.state import RunState
@@ -16,13 +14,14 @@ from scaletest.core.journal import Record
 from scaletest.core.rundir import RunInfo
 from scaletest.report.build import build
 from scaletest.report.document import Document
-from scaletest.report.json_report import render_json, report_schema
+from scaletest.report.json_report import render_json
 from scaletest.report.rundir import JournalHealth, LoadedRun
 from scaletest.report.terminal import render
 from tests.analysis.journals import record, run_info
 from tests.analysis.profiles import cpu_profile, goroutine_profile, heap_profile
 from tests.analysis.searches import measured_search, search_info
 from tests.report.golden import check_golden
+from tests.report.schemas import valid
 
 RECORDED = Path(__file__).parents[1] / "analysis" / "data"
 ONE = "https://127.0.0.1:31001"
@@ -86,7 +85,7 @@ def test_the_report_has_the_largest_functions_groups_and_goroutines(tmp_path: Pa
     found = document(tmp_path, *captured(tmp_path, {"cpu": CPU, "heap": HEAP, "goroutine": GOROUTINES}))
     (report,) = found.profiles
 
-    jsonschema.validate(json.loads(render_json(found)), report_schema())
+    valid(render_json(found), "report")
     assert (11, "310", [ONE], []) == (report.step, report.load, report.servers, report.problems)
     assert report.took_s == pytest.approx(10.04)
     assert report.cpu is not None

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from scaletest.core.journal import Record
+from scaletest.report.json_report import render_json
 from scaletest.report.markdown_matrix import render_matrix_markdown
 from scaletest.report.matrix_build import build_matrix
 from scaletest.report.matrix_document import MatrixDocument, RankingReport, RankReport
-from scaletest.report.matrix_json import MATRIX_SCHEMA_FILE, render_matrix_json
 from scaletest.report.matrix_table import render_matrix
 from scaletest.report.page.render import render_matrix_page
 from tests.analysis.journals import flow, record, setup_records, small_run
@@ -24,6 +22,7 @@ from tests.analysis.journals import step as journal_step
 from tests.analysis.searches import end, measured_search, search_info, start, steps
 from tests.report.golden import check_golden
 from tests.report.matrices import write_matrix
+from tests.report.schemas import valid
 
 SUMMARIES = {
     "as-it-is": "LISTs all pods every 10 s with resourceVersion=0, as informers do, in JSON.",
@@ -111,8 +110,7 @@ def test_the_ranking_keeps_within_the_terminal(tmp_path: Path, width: int) -> No
 
 
 def test_the_json_keeps_the_published_schema(tmp_path: Path) -> None:
-    schema: dict[str, Any] = json.loads(MATRIX_SCHEMA_FILE.read_text(encoding="utf-8"))
-    jsonschema.validate(json.loads(render_matrix_json(everything(tmp_path))), schema)
+    valid(render_json(everything(tmp_path)), "matrix")
 
 
 def test_the_largest_comes_first_and_what_was_not_searched_last(tmp_path: Path) -> None:

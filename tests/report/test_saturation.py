@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-
-import jsonschema
 import pytest
 
 from scaletest.analysis.saturation import analyse
 from scaletest.core.journal import Record
 from scaletest.report.document import Document, SaturationReport
-from scaletest.report.json_report import render_json, report_schema
+from scaletest.report.json_report import render_json
 from scaletest.report.matrix_measures import measures_of
 from scaletest.report.terminal import render
 from tests.analysis.searches import FOUND, end, measured_search, search_info, start, step, steps
 from tests.report import built
 from tests.report.golden import check_golden
+from tests.report.schemas import valid
 
 
 def document(records: list[Record]) -> Document:
@@ -38,9 +36,8 @@ def test_golden(width: int) -> None:
 
 
 def test_the_json_report_is_valid() -> None:
-    data = json.loads(render_json(document(measured_search())))
+    data = valid(render_json(document(measured_search())), "report")
 
-    jsonschema.validate(data, report_schema())
     assert (300, 310, "found") == tuple(data["saturation"][key] for key in ("capacity", "fails_at", "reason"))
     assert 16 == len(data["saturation"]["steps"])
 
