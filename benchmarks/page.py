@@ -67,6 +67,7 @@ async def _check(program: str, page: str) -> list[tuple[str, bytes]]:
             await check_print(tab)
             name = f"{width}-{'dark' if dark else 'light'}"
             print(f"{name}: {len(titles)} charts, open after {opened_s:.2f} s")
+            await tab.mouse("mouseMoved", 1, 1)
             await tab.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
             await tab.settle()
             pictures.append((name, await tab.screenshot(whole=False)))

@@ -105,11 +105,18 @@ function addSpectrum(parent) {
     return [order.map((index) => xs[index]), order.map((index) => ys[index])];
   });
   const values = uPlot.join(sorted);
-  const names = (value) => (value <= 0 ? "0 %" : `${(100 * (1 - 10 ** -value)).toPrecision(Math.max(2, Math.floor(value) + 1)).replace(/\.0+$/, "")} %`);
+  const names = (value) => (value <= 0 ? "0 %" : `${(100 * (1 - 10 ** -value)).toFixed(Math.max(0, Math.ceil(value - 1e-9) - 2))} %`);
+  // Only labels that have room: a narrow page has none for both 90 and 95 %.
+  const splits = (plot, axis, low, high) => {
+    const apart = (46 * (high - low)) / Math.max(1, plot.width - GUTTER);
+    const kept = [];
+    for (const at of SHARES) if (at >= low && at <= high && (!kept.length || at - kept[kept.length - 1] >= apart)) kept.push(at);
+    return kept;
+  };
   const options = (width) => ({
-    width, height: 220, padding: [8, 12, 0, 0], cursor: { y: false, dataIdx: nearest(3), drag: { x: true, y: false } }, legend: { live: true, markers: { width: 3 } },
+    width, height: 220, padding: [8, 28, 0, 0], cursor: { y: false, dataIdx: nearest(3), drag: { x: true, y: false } }, legend: { live: true, markers: { width: 3 } },
     scales: { x: { time: false }, y: { distr: 3, range: logRange } },
-    axes: axes("seconds", { values: (plot, splits) => splits.map(names), splits: (plot, axis, low, high) => SHARES.filter((at) => at >= low && at <= high) }, true),
+    axes: axes("seconds", { values: (plot, values) => values.map(names), splits }, true),
     series: [
       { label: "share of answers", value: (plot, value) => (value == null ? "–" : names(value)) },
       ...data.heatmaps.map((map, index) => ({ label: map.name, stroke: colors[index % colors.length], width: 1.5, spanGaps: true, value: legendValue("seconds", map.spectrum.map(([, value]) => value)) })),
