@@ -1,4 +1,8 @@
-"""The main numbers of a run as a flat list with names, units and direction: what monitoring and trend charts take."""
+"""The main numbers of a run as a flat list with names, units and direction: what monitoring and trend charts take.
+
+They are those that the report shows, of the whole measured time, and every probe and search has them. Comparisons have measures of their own
+(``analysis.measures``): of the steady part alone, in blocks, and none that rests on too few samples. Neither list can be made from the other.
+"""
 
 from __future__ import annotations
 

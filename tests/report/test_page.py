@@ -91,6 +91,14 @@ def test_verdict_objectives_and_story_stand_in_plain_html() -> None:
     assert {link[1:] for link in read.links if link.startswith("#")} <= set(read.ids)
 
 
+def test_a_reason_of_several_lines_stands_whole_below_its_first() -> None:
+    told = record("run.end", 1.0, status="error", reason="kube-apiserver did not start\nits log:\nbind: address in use")
+    read = page(loaded([record("run.start", 0.0), told]))
+
+    assert read.text.count("kube-apiserver did not start") >= 2
+    assert "its log:\nbind: address in use" in read.text
+
+
 @pytest.mark.parametrize("count", [0, 1, 5, 10, 30, 100, 200, 250, 10_000])
 def test_a_run_killed_anywhere_has_a_page(count: int) -> None:
     read = page(loaded(small_run()[:count]))
