@@ -1,24 +1,39 @@
 """How often the regression gate cries wolf, and what it finds: simulated series, or equal real runs.
 
     python -m benchmarks.gate simulate [ROUNDS]      false alarms (over all metrics together) and power, by number of runs and noise
-    python -m benchmarks.gate real DIR [SIZE]        splits the runs within DIR at random into sets of SIZE and compares those
+    python -m benchmarks.gate slow DIR [SERIES]      gates of a profile that CPU bounds, with 0.6 cores against 0.5: is the fifth found in each?
+    python -m benchmarks.gate objects DIR            a gate with 30 % more objects: is the memory found?
+    python -m benchmarks.gate real DIR [SIZE]        splits the base runs of the gates in DIR at random into sets of SIZE and compares those
 
-Of real runs each split is a comparison of equals: every change that is called is a false alarm.
+Of equal real runs each split is a comparison of equals: every change that is called is a false alarm. How much
+slower a side of ``slow`` is, is counted by the API servers themselves: LISTs answered per second, of a closed loop.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from statistics import mean
+from typing import Any, Final
 
 from scaletest.analysis.changes import SETTING, compare_metrics
+from scaletest.core.errors import ExitCode
+from scaletest.report.rundir import load_run
 from scaletest.report.sides import read_runs
 from tests.analysis.gate_series import LARGE, SLOW, simulated
 
-_QUICK = replace(SETTING, resamples=200)
+PROFILES: Final = Path(__file__).resolve().parent / "truths"
+REPEAT: Final = 6
+SLOWER: Final = (1.15, 1.25)
+"""The slowdown that is wanted: a fifth, within 5 points."""
+
+_QUICK: Final = replace(SETTING, resamples=200)
 """The bootstrap's error is then known within 5 %, which makes the test a little worse than it is."""
 
 
@@ -49,8 +64,66 @@ def _simulate(rounds: int) -> None:
             )
 
 
-def _real(directory: Path, size: int) -> None:
-    runs = [run for run in read_runs(directory).runs if run.valid]
+def _slow(directory: Path, series: int) -> bool:
+    held = True
+    for number in range(1, series + 1):
+        where = directory / f"slow-{number}"
+        sides = ("--set", "cpu=0.5", "--against", "cpu=0.6", "--fail", "lists.p50:10%", "--fail", "lists.rate:5%")
+        code, changed = _gate("gate-lists", where, sides)
+        rates = {side: mean(map(_lists_per_s, sorted(where.glob(f"{side}-*")))) for side in ("base", "new")}
+        slower = rates["base"] / rates["new"]
+        found = code == ExitCode.FAILED and bool(set(changed) & {"flow.lists.p50", "flow.lists.rate"})
+        held &= found and SLOWER[0] <= slower <= SLOWER[1]
+        runs = len(list(where.glob("new-*")))
+        print(
+            f"{number}  slower by {slower - 1:.1%} (counted by the server), {runs} runs each, exit {code}: {_said(changed)}",
+            flush=True,
+        )
+    return held
+
+
+def _objects(directory: Path) -> bool:
+    sides = (
+        "--set",
+        "objects=26000",
+        "--against",
+        "objects=20000",
+        "--fail",
+        "apiserver.memory:10%",
+        "--fail",
+        "db_size:10%",
+    )
+    code, changed = _gate("gate-objects", directory / "objects", sides)
+    print(f"30 % more objects, exit {code}: {_said(changed)}")
+    return code == ExitCode.FAILED and "component.kube-apiserver.memory" in changed
+
+
+def _gate(profile: str, where: Path, words: Sequence[str]) -> tuple[int, dict[str, float]]:
+    """Run a gate; return its exit code, and what became worse by how much."""
+    argv = [
+        sys.executable, "-m", "scaletest", "gate", str(PROFILES / f"{profile}.yaml"), "--repeat", str(REPEAT), *words,
+        "--output", str(where), "--format", "json", "--quiet",
+    ]  # fmt: skip
+    done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
+    (candidate,) = json.loads(done.stdout)["candidates"]
+    return done.returncode, {item["metric"]: item["change"] for item in candidate["changes"] if item["call"] == "worse"}
+
+
+def _said(changed: dict[str, Any]) -> str:
+    return ", ".join(f"{metric} {change:+.1%}" for metric, change in changed.items()) or "nothing is worse"
+
+
+def _lists_per_s(run_dir: Path) -> float:
+    """Return what the API server counted in the steady phase."""
+    state = load_run(run_dir).state
+    phase = state.phase("measure")
+    assert phase is not None
+    assert phase.end_s is not None
+    return state.api_servers.requests(phase.span)["LIST 200"] / (phase.end_s - phase.span[0])
+
+
+def _real(directory: Path, size: int) -> bool:
+    runs = [run for path in sorted(directory.glob("*/base-*")) for run in read_runs(path).runs if run.valid]
     rng = Random(1)
     alarms = 0
     print(f"{len(runs)} valid runs, sets of {size}")
@@ -62,13 +135,24 @@ def _real(directory: Path, size: int) -> None:
         said = ", ".join(f"{item.metric} {item.change:+.1%}" for item in called)
         print(f"{number:3}  {len(changes)} metrics  {said or '~'}", flush=True)
     print(f"{alarms} of 20 comparisons with a false alarm")
+    return alarms <= 1
 
 
-if __name__ == "__main__":
+def main() -> bool:
+    """Whether what was asked for holds."""
     match sys.argv[1:]:
         case ["simulate", *more]:
             _simulate(int(more[0]) if more else 200)
+            return True
+        case ["slow", where, *more]:
+            return _slow(Path(where), int(more[0]) if more else 5)
+        case ["objects", where]:
+            return _objects(Path(where))
         case ["real", where, *more]:
-            _real(Path(where), int(more[0]) if more else 5)
+            return _real(Path(where), int(more[0]) if more else 5)
         case _:
             sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    sys.exit(not main())
