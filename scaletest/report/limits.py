@@ -111,6 +111,11 @@ def _watch_cache(_subject: str, values: Values) -> str:
 
 
 def _apf(subject: str, values: Values) -> str:
+    if values["rejected"] and not values["queued"]:
+        # What it rejects at once does not stay for a scrape to see.
+        return (
+            f"level {subject} {values['rejected']:,.0f} rejected for want of its {format_count(values['seats'])} seats"
+        )
     seats = f"{format_count(values['seats_in_use'])} of {format_count(values['seats'])} seats"
     return f"level {subject} {seats}, {values['queued']:,.0f} queued, {values['rejected']:,.0f} rejected"
 

@@ -34,6 +34,14 @@ def finding(resource: Resource, subject: str, **values: float) -> Finding:
             "the in-flight limit, 400 of 400 read-only requests in flight, 1,900 rejected",
         ),
         (
+            finding(Resource.APF, "agents", seats_in_use=0, seats=3, queued=0, rejected=12),
+            "API Priority and Fairness, level agents 12 rejected for want of its 3 seats",
+        ),
+        (
+            finding(Resource.APF, "agents", seats_in_use=240, seats=245, queued=10, rejected=12),
+            "API Priority and Fairness, level agents 240 of 245 seats, 10 queued, 12 rejected",
+        ),
+        (
             finding(Resource.NETWORK, "TCP", listen_overflows=12, memory_pressures=0),
             "the network of this machine, TCP 12 connections dropped by full queues of listeners, socket memory short 0 times",
         ),
