@@ -114,7 +114,7 @@ async def slow_disk(options: argparse.Namespace) -> list[Claim]:
 
 async def tiny_level(options: argparse.Namespace) -> list[Claim]:
     document = await run(options, "tiny-level", HERE / "truths/tiny-level.yaml")
-    return [blamed(document, "apf", "scaletest-agents", "with one seat")]
+    return [blamed(document, "apf", "scaletest-agents", "with a level of a few seats")]
 
 
 async def open_model(options: argparse.Namespace) -> list[Claim]:
