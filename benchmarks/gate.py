@@ -68,7 +68,7 @@ def _slow(directory: Path, series: int) -> bool:
     held = True
     for number in range(1, series + 1):
         where = directory / f"slow-{number}"
-        sides = ("--set", "cpu=0.5", "--against", "cpu=0.6", "--fail", "lists.p50:10%", "--fail", "lists.rate:5%")
+        sides = ("--set", "cpu=0.5", "--against", "set:cpu=0.6", "--fail", "lists.p50:10%", "--fail", "lists.rate:5%")
         code, changed = _gate("gate-lists", where, sides)
         rates = {side: mean(map(_lists_per_s, sorted(where.glob(f"{side}-*")))) for side in ("base", "new")}
         slower = rates["base"] / rates["new"]
@@ -105,6 +105,8 @@ def _gate(profile: str, where: Path, words: Sequence[str]) -> tuple[int, dict[st
         "--output", str(where), "--format", "json", "--quiet",
     ]  # fmt: skip
     done = subprocess.run(argv, stdout=subprocess.PIPE, check=False)
+    if not done.stdout:
+        sys.exit(f"the gate of {profile} ended with {done.returncode} and without an answer")
     (candidate,) = json.loads(done.stdout)["candidates"]
     return done.returncode, {item["metric"]: item["change"] for item in candidate["changes"] if item["call"] == "worse"}
 
