@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(DEV_STAMP): $(STAMP)
 	@echo "installing the tools for checks and tests into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable ".[history]"
 	@touch $@
 
 setup: $(STAMP) ## Make the virtual environment

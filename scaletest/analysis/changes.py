@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Literal
@@ -35,7 +35,18 @@ from scaletest.analysis.statistic import (
     t_two_sided_p,
 )
 
-__all__ = ["SETTING", "Call", "Change", "Setting", "compare_metrics"]
+__all__ = [
+    "NO_RATIO",
+    "SETTING",
+    "Call",
+    "Change",
+    "Setting",
+    "change_between",
+    "compare_metrics",
+    "scaler",
+    "typical",
+    "unscaled",
+]
 
 Call = Literal["worse", "better", "same"]
 
@@ -60,6 +71,8 @@ class Setting:
 
 
 SETTING: Final = Setting()
+
+NO_RATIO: Final = "0 in a sample: there is no ratio"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +169,8 @@ def _compare(
         samples="blocks" if blocks else "runs",
         base_samples=counts[0],
         new_samples=counts[1],
-        base=_typical(kind, raw_base),
-        new=_typical(kind, raw_new),
+        base=typical(kind, raw_base),
+        new=typical(kind, raw_new),
         change=math.nan,
         low=math.nan,
         high=math.nan,
@@ -165,7 +178,7 @@ def _compare(
         p_change=math.nan,
         p_adjusted=math.nan,
     )
-    change = replace(change, change=_change(kind, change.base, change.new))
+    change = replace(change, change=change_between(kind, change.base, change.new))
     values = [value for side in (raw_base, raw_new) for group in side for value in group]
     if len(set(values)) == 1:
         change = replace(change, change=0.0, constant=True)
@@ -173,14 +186,11 @@ def _compare(
             return replace(change, low=0.0, high=0.0, p=1.0)
     why = None if by_runs or blocks else _too_few(base, new, setting)
     if kind.scale is Scale.RATIO and min(values) <= 0:
-        why = "0 in a sample: there is no ratio"
+        why = NO_RATIO
     if why is not None:
         return replace(change, why=why)
-    longest = _longest(kind, values)
-    sides = [
-        _Side([[longest if math.isinf(value) else _scaled(kind, value) for value in group] for group in side])
-        for side in (raw_base, raw_new)
-    ]
+    scaled = scaler(kind, values)
+    sides = [_Side([[scaled(value) for value in group] for group in side]) for side in (raw_base, raw_new)]
     tested = _tested(change, sides[0], sides[1], Random(f"{setting.seed} {name}"), setting)
     if math.inf not in values:
         return tested
@@ -190,10 +200,14 @@ def _compare(
     )  # fmt: skip
 
 
-def _longest(kind: MetricKind, values: Sequence[float]) -> float:
-    """Return what stands for infinity (no answer, never): longer than anything measured."""
+def scaler(kind: MetricKind, values: Sequence[float]) -> Callable[[float], float]:
+    """Return what puts each of some values on the scale on which they are compared: of a ratio the logarithm.
+
+    Infinity (no answer, never) becomes longer than any of the values.
+    """
     longest = max((_scaled(kind, value) for value in values if math.isfinite(value)), default=0.0)
-    return longest + (_NO_ANSWER_LOG if kind.scale is Scale.RATIO else max(_NEVER_S, 10 * longest))
+    infinite = longest + (_NO_ANSWER_LOG if kind.scale is Scale.RATIO else max(_NEVER_S, 10 * longest))
+    return lambda value: infinite if math.isinf(value) else _scaled(kind, value)
 
 
 _NO_ANSWER_LOG: Final = math.log(100)
@@ -210,7 +224,7 @@ def _scaled(kind: MetricKind, value: float) -> float:
     return math.log(value) if kind.scale is Scale.RATIO else value
 
 
-def _typical(kind: MetricKind, groups: Sequence[Sequence[float]]) -> float:
+def typical(kind: MetricKind, groups: Sequence[Sequence[float]]) -> float:
     """Return the mean of the samples, each run with the same weight; infinite when half of them are."""
     finite = [known for group in groups if (known := [value for value in group if math.isfinite(value)])]
     if 2 * sum(map(len, finite)) <= sum(map(len, groups)):
@@ -222,7 +236,7 @@ def _typical(kind: MetricKind, groups: Sequence[Sequence[float]]) -> float:
     return math.exp(_Side([[math.log(value) for value in group] for group in finite]).mean)
 
 
-def _change(kind: MetricKind, base: float, new: float) -> float:
+def change_between(kind: MetricKind, base: float, new: float) -> float:
     """Return the change; infinite where only new has no value that is finite, negative infinity where only base has none."""
     if math.isinf(base) or math.isinf(new):
         return 0.0 if base == new else math.inf if math.isinf(new) else -math.inf
@@ -249,10 +263,17 @@ def _tested(change: Change, base: _Side, new: _Side, rng: Random, setting: Setti
     distance = new.mean - base.mean
     p_change = t_two_sided_p(distance / error, df)
     reach = t_quantile(1 - setting.interval, df) * error
-    ends = [_unscaled(kind, value) for value in (base.mean, new.mean)]
+    ends = [unscaled(kind, value) for value in (base.mean, new.mean)]
     low, high = (_as_change(kind, value) for value in (distance - reach, distance + reach))
     return replace(
-        change, base=ends[0], new=ends[1], change=_change(kind, *ends), low=low, high=high, p=p, p_change=p_change
+        change,
+        base=ends[0],
+        new=ends[1],
+        change=change_between(kind, *ends),
+        low=low,
+        high=high,
+        p=p,
+        p_change=p_change,
     )
 
 
@@ -264,7 +285,8 @@ def _as_change(kind: MetricKind, distance: float) -> float:
     return math.expm1(min(distance, _MOST_LOG)) if kind.scale is Scale.RATIO else distance
 
 
-def _unscaled(kind: MetricKind, value: float) -> float:
+def unscaled(kind: MetricKind, value: float) -> float:
+    """Return a value from the scale on which it is compared."""
     return math.exp(value) if kind.scale is Scale.RATIO else value
 
 

@@ -23,8 +23,10 @@ __all__ = [
     "What",
     "compare",
     "differences_of",
+    "is_of_steady_part",
     "names_of",
     "profile_and_host_differences",
+    "why_not_valid",
 ]
 
 
@@ -91,7 +93,8 @@ def compare(base: RunSet, new: RunSet, setting: Setting = SETTING) -> Comparison
         names = ", ".join(sorted(phase or "none" for phase in phases))
         notes.append(f"the runs are steady in different phases ({names}): only what happens once is compared")
         sides = [
-            [{name: metric for name, metric in run.items() if not _of_steady(name)} for run in side] for side in sides
+            [{name: metric for name, metric in run.items() if not is_of_steady_part(name)} for run in side]
+            for side in sides
         ]
     base_metrics, new_metrics = sides
     known = {name for run in new_metrics for name in run}
@@ -104,7 +107,8 @@ def compare(base: RunSet, new: RunSet, setting: Setting = SETTING) -> Comparison
 _ONCE: Final = frozenset({"locked_out", "restarts", "oom_kills", "rejected"})
 
 
-def _of_steady(name: str) -> bool:
+def is_of_steady_part(name: str) -> bool:
+    """Whether a metric is taken over the steady part of a run, and not over all of it."""
     scope, measure = split_name(name)[0], split_name(name)[-1]
     return scope not in {"incident", "search"} and measure not in _ONCE
 
@@ -112,12 +116,13 @@ def _of_steady(name: str) -> bool:
 def _left_out(side: RunSet) -> Iterator[str]:
     bad = [run for run in side.runs if not run.valid]
     if bad and side.valid:
-        yield f"{side.name}: {len(bad)} of {len(side.runs)} runs left out: {_why(bad[0])}"
+        yield f"{side.name}: {len(bad)} of {len(side.runs)} runs left out: {why_not_valid(bad[0])}"
     elif bad:
-        yield f"{side.name}: no valid run: {_why(bad[0])}"
+        yield f"{side.name}: no valid run: {why_not_valid(bad[0])}"
 
 
-def _why(run: RunMeasures) -> str:
+def why_not_valid(run: RunMeasures) -> str:
+    """Say why a run is left out."""
     return f"{run.id} is {run.outcome}" + (f" ({run.reason})" if run.reason else "")
 
 

@@ -19,10 +19,10 @@ from scaletest.report.markdown_comparison import comparison_cases
 __all__ = ["check_format", "deliver_comparison", "parse_comparison_files"]
 
 
-def check_format(format_: Format) -> Format:
-    """Return a format that a comparison has. Raises UsageError for others."""
-    if format_ not in COMPARED:
-        msg = f"a comparison is not written as {format_}: {', '.join(COMPARED)}"
+def check_format(format_: Format, possible: Sequence[Format] = COMPARED, what: str = "a comparison") -> Format:
+    """Return a format that a comparison, or something like it, has. Raises UsageError for others."""
+    if format_ not in possible:
+        msg = f"{what} is not written as {format_}: {', '.join(possible)}"
         raise UsageError(msg, hint="That is a form of a run's report: scaletest report RUN --format …")
     return format_
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-__all__ = ["COMPARED", "Format"]
+__all__ = ["COMPARED", "HISTORIES", "Format"]
 
 
 class Format(enum.StrEnum):
@@ -25,3 +25,6 @@ class Format(enum.StrEnum):
 
 COMPARED: Final = (Format.TEXT, Format.JSON, Format.MARKDOWN, Format.JUNIT)
 """What a comparison of runs is written as."""
+
+HISTORIES: Final = (Format.TEXT, Format.JSON, Format.MARKDOWN)
+"""What a history is written as."""

@@ -19,6 +19,7 @@ from scaletest.cli import (
     compare,
     doctor,
     gate,
+    history,
     open_page,
     profiles,
     report,
@@ -44,6 +45,7 @@ app.command("run")(run.run)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
+app.command("history")(history.history)
 app.command("open")(open_page.open_report)
 app.add_typer(runs.app, name="runs")
 app.command("doctor")(doctor.doctor)

@@ -17,13 +17,15 @@ from scaletest.report.rundir import find_run, load_run
 __all__ = ["find_side", "read_run", "read_runs"]
 
 _PATTERN = frozenset("*?[")
+_BASELINE = ".json"
 
 
 def find_side(reference: str, results: Path, baselines: Path) -> RunSet:
     """Return what a reference stands for.
 
     In this order: a path that exists (a run, a directory of runs, a baseline's file), a pattern of run directories (also under
-    ``results``), a baseline of the project, a run under ``results``, or ``latest``. Raises UsageError.
+    ``results``) or, where it ends in ``.json``, of baselines' files, a baseline of the project, a run under ``results``, or ``latest``.
+    Raises UsageError.
     """
     path = Path(reference)
     if path.is_file():
@@ -35,7 +37,7 @@ def find_side(reference: str, results: Path, baselines: Path) -> RunSet:
     names = [item.stem for item in list_baselines(baselines)]
     if reference in names:
         return read_baseline(baseline_path(reference, baselines)).runs
-    if reference.endswith(".json"):
+    if reference.endswith(_BASELINE):
         return read_baseline(path).runs
     try:
         found = find_run(reference, results)
@@ -68,10 +70,15 @@ def _matching(pattern: str, results: Path) -> RunSet:
     for root in (Path(), results):
         # Unlike Path.glob, this takes absolute patterns too.
         paths = [root / path for path in sorted(glob.glob(pattern, root_dir=root))]  # noqa: PTH207
-        runs = _runs_of(paths)
+        if pattern.endswith(_BASELINE):
+            runs = tuple(run for path in paths if path.is_file() for run in read_baseline(path).runs.runs)
+        else:
+            runs = _runs_of(paths)
         if runs:
             return RunSet(pattern, runs)
-    raise RunDirectoryError(Path(pattern), "matches no run directory")
+    raise RunDirectoryError(
+        Path(pattern), f"matches no {'baseline' if pattern.endswith(_BASELINE) else 'run directory'}"
+    )
 
 
 def _runs_of(paths: list[Path]) -> tuple[RunMeasures, ...]:

@@ -1,0 +1,62 @@
+"""``scaletest history``: many runs of a profile in time order, and where the level of a metric shifted."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from scaletest.cli._formats import Format
+from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption
+
+__all__ = ["history"]
+
+
+def _print_schema(asked: bool) -> None:
+    if asked:
+        from scaletest.report.history_json import HISTORY_SCHEMA_FILE
+
+        typer.echo(HISTORY_SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
+        raise typer.Exit
+
+
+def history(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RUN...]",
+            help="Run directories, directories of runs, patterns in quotes, or saved baselines. [default: all under results/]",
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", metavar="NAME", help="Only these, named as in --fail: p99, flow.*.p50; repeatable."),
+    ] = None,
+    format_: Annotated[Format, typer.Option("--format", help="text, json or markdown.")] = Format.TEXT,
+    report: Annotated[
+        list[str] | None,
+        typer.Option("--report", metavar="FORMAT=PATH", help="Write the history to a file too; repeatable."),
+    ] = None,
+    results: ResultsOption = RESULTS,
+    baselines: BaselinesOption = None,
+    _schema: Annotated[
+        bool, typer.Option("--schema", callback=_print_schema, is_eager=True, help="Print the JSON schema and exit.")
+    ] = False,
+) -> None:
+    """Show every metric over many runs, by profile and in time order, and where its level shifted.
+
+    A shift is told when it is beyond chance and large enough to matter; eight runs are wanted. Exits 0: to gate, see `scaletest gate`.
+
+    Examples:  scaletest history   |   scaletest history '*-smoke' --metric p99   |   scaletest history 'nightly/*.json' --format json
+    """
+    from scaletest.cli import _history
+
+    request = _history.HistoryRequest(
+        references=tuple(runs or ()),
+        metrics=tuple(metric or ()),
+        format=format_,
+        reports=tuple(report or ()),
+        results=results,
+        baselines=baselines,
+    )
+    raise typer.Exit(int(_history.show_history(request)))
