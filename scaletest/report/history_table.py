@@ -14,6 +14,7 @@ from scaletest.report import drawing, glyphs
 from scaletest.report.drawing import Drawn
 from scaletest.report.history_document import HistoryDocument, MetricHistoryReport, ProfileHistory
 from scaletest.report.history_text import (
+    changed_about_then,
     doubts,
     rule,
     says_nothing,
@@ -70,8 +71,7 @@ def _head(history: ProfileHistory) -> Iterator[Drawn]:
 def _shifts(history: ProfileHistory) -> Iterator[list[Drawn]]:
     for first, group in shifts_by_run(history):
         part: list[Drawn] = [drawing.title(f"Since {since(first.started_at)}", first.run_id)]
-        nearby = dict.fromkeys(near.said for _, shift in group for near in shift.nearby)
-        part += [drawing.line(said) for said in nearby] or [
+        part += [drawing.line(said) for said in changed_about_then(shift for _, shift in group)] or [
             drawing.line("nothing that is recorded beside the numbers changed about then", "dim")
         ]
         table = Table(box=None, pad_edge=False, padding=(0, 1), show_header=False)

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from scaletest.report.history_document import HistoryDocument, MetricHistoryReport, ProfileHistory, ShiftReport
 
-__all__ = ["doubts", "rule", "says_nothing", "shifts_by_run", "shortened", "since", "span", "untold", "verdict"]
+__all__ = [
+    "changed_about_then",
+    "doubts",
+    "rule",
+    "says_nothing",
+    "shifts_by_run",
+    "shortened",
+    "since",
+    "span",
+    "untold",
+    "verdict",
+]
 
 
 def since(started_at: str) -> str:
@@ -42,6 +53,12 @@ def shifts_by_run(history: ProfileHistory) -> list[tuple[ShiftReport, list[tuple
             found.setdefault(shift.run, []).append((metric, shift))
     groups = [sorted(found[run], key=lambda pair: pair[1].p_adjusted or 0.0) for run in sorted(found)]
     return [(group[0][1], group) for group in groups]
+
+
+def changed_about_then(shifts: Iterable[ShiftReport], most: int = 5) -> list[str]:
+    """Return what else changed about the time of some shifts, each thing once, and how much more there is."""
+    said = list(dict.fromkeys(near.said for shift in shifts for near in shift.nearby))
+    return [*said[:most], *([f"and {len(said) - most} more"] if len(said) > most else [])]
 
 
 def verdict(history: ProfileHistory) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 from scaletest.report import glyphs
 from scaletest.report.history_document import HistoryDocument, ProfileHistory
 from scaletest.report.history_text import (
+    changed_about_then,
     doubts,
     rule,
     says_nothing,
@@ -48,7 +49,7 @@ def _head(document: HistoryDocument, history: ProfileHistory) -> Iterator[str]:
             _CALLS[shift.call],
             code(metric.metric),
             f"{text(since(shift.started_at))}, {code(shift.run_id)}",
-            "; ".join(text(near.said) for near in shift.nearby),
+            "; ".join(text(said) for said in changed_about_then([shift])),
             text(shift.before_said),
             text(shift.after_said),
             text(shift.change_said),
