@@ -151,6 +151,14 @@ def test_a_little_more_memory_is_the_same_host_and_a_threshold_the_same_profile(
     assert () == compare(runs("a"), runs("b", **other)).differences
 
 
+def test_limits_are_compared_as_they_held_and_not_as_a_profile_gives_them() -> None:
+    given = {"name": "smoke", "fleet": {"nodes": 50}, "controlPlane": {"limits": {"etcd": {"memory": "1GiB"}}}}
+    held = {"etcd": {"memory_bytes": 2**30}}
+    assert () == compare(runs("a", limits=held), runs("b", limits=held, profile=given)).differences
+    (difference,) = compare(runs("a", profile=given), runs("b", limits=held)).differences
+    assert "limits" == difference.what
+
+
 def test_few_samples_are_undecided_unless_the_gate_is_told_not_to_mind() -> None:
     base, new = runs("a", 1), runs("b", 1, factor=1.2)
     few = gate(base, new, "telemetry.p50:10%")

@@ -92,7 +92,7 @@ def test_what_is_no_run_that_counts_is_passed_over_and_said(tmp_path: Path) -> N
     said = {item.run: item.why for item in found.passed_over}
     assert {"a-matrix", "foreign", "20261102T031700Z-smoke"} == set(said)
     assert "going on" == said["20261102T031700Z-smoke"]
-    assert "passed over: foreign: of another program" in render_history(
+    assert "passed over: foreign: its run.json is of another program" in render_history(
         build_history(histories(found.runs, at_the_best_place), found.passed_over), width=100
     )
 
