@@ -114,7 +114,5 @@ def test_the_page_says_what_every_exit_code_means() -> None:
 
 
 def test_a_step_may_have_several_commands() -> None:
-    step = Step(
-        "gate", 'cd x\nscaletest run "$PROFILE" \\\n  --quiet\nscaletest runs list\n', {"PROFILE": "smoke"}, False
-    )
+    step = Step("gate", 'cd x\nscaletest run "$PROFILE" \\\n  --quiet\nscaletest runs list\n', {"PROFILE": "smoke"})
     assert [["run", "smoke", "--quiet"], ["runs", "list"]] == step.commands()
