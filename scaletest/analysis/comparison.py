@@ -129,9 +129,6 @@ def why_not_valid(run: RunMeasures) -> str:
 _PROFILE_ASIDE: Final = frozenset({"summary", "sizes", "slo", "objectives", "parameters", "gate"})
 """What has no influence on what a run does; parameters have it where they are put in."""
 
-_GIVEN_LIMITS: Final = "controlPlane.limits."
-"""What a profile gives of the limits: those that held are compared. A matrix writes its limits into the profile."""
-
 _HOST_KEYS: Final = (
     "cores",
     "usable_cores",
@@ -178,8 +175,12 @@ def _unequal(what: What, before: Mapping[str, Any], after: Mapping[str, Any]) ->
 
 
 def _compared_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
-    flat = _flat({key: value for key, value in profile.items() if key not in _PROFILE_ASIDE})
-    return {key: value for key, value in flat.items() if not key.startswith(_GIVEN_LIMITS)}
+    compared = {key: value for key, value in profile.items() if key not in _PROFILE_ASIDE}
+    control_plane = compared.get("controlPlane")
+    if isinstance(control_plane, Mapping):
+        # Limits are compared as they held: a matrix writes its own into the profile.
+        compared["controlPlane"] = {key: value for key, value in control_plane.items() if key != "limits"}
+    return _flat(compared)
 
 
 def _compared_host(host: Mapping[str, Any]) -> dict[str, Any]:

@@ -152,10 +152,12 @@ def test_a_little_more_memory_is_the_same_host_and_a_threshold_the_same_profile(
 
 
 def test_limits_are_compared_as_they_held_and_not_as_a_profile_gives_them() -> None:
-    given = {"name": "smoke", "fleet": {"nodes": 50}, "controlPlane": {"limits": {"etcd": {"memory": "1GiB"}}}}
+    profile = {"name": "smoke", "controlPlane": {"apiServers": 1, "limits": {}}}
+    given = {"name": "smoke", "controlPlane": {"apiServers": 1, "limits": {"etcd": {"memory": "1GiB"}}}}
     held = {"etcd": {"memory_bytes": 2**30}}
-    assert () == compare(runs("a", limits=held), runs("b", limits=held, profile=given)).differences
-    (difference,) = compare(runs("a", profile=given), runs("b", limits=held)).differences
+    base = runs("a", limits=held, profile=profile)
+    assert () == compare(base, runs("b", limits=held, profile=given)).differences
+    (difference,) = compare(base, runs("b", profile=given)).differences
     assert "limits" == difference.what
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 from scaletest import __version__
 from scaletest.cli.main import app
-from scaletest.core.errors import ExitCode
+from scaletest.core.errors import ExitCode, ScaletestError
 from scaletest.core.paths import cache_dir
 from scaletest.core.project import BASELINES_DIR
 from scaletest.profile.builtin import built_in_profiles
@@ -52,6 +53,15 @@ def test_the_workflow_has_the_jobs_of_the_page() -> None:
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_is_one_of_this_version(words: list[str]) -> None:
     assert parse(words)
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words[0] == "run"], ids=" ".join)
+def test_every_run_could_begin(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, [*words, "--dry-run"])
+    assert not isinstance(done.exception, ScaletestError), done.exception
+    # Where programs of that version have still to be fetched, a plan says so.
+    assert done.exit_code in {ExitCode.PASS, ExitCode.ENVIRONMENT}
 
 
 def test_no_command_is_overlooked() -> None:
