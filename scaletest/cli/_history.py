@@ -17,9 +17,9 @@ from scaletest.core.errors import ExitCode
 from scaletest.core.project import read_project
 from scaletest.report.history_build import build_history
 from scaletest.report.history_document import HistoryDocument
-from scaletest.report.history_json import render_history_json
 from scaletest.report.history_runs import find_runs
 from scaletest.report.history_table import print_history, render_history
+from scaletest.report.json_report import render_json
 from scaletest.report.markdown_history import render_history_markdown
 
 __all__ = ["HistoryRequest", "show_history"]
@@ -65,7 +65,7 @@ def show_history(request: HistoryRequest) -> ExitCode:
 def _render(document: HistoryDocument, format_: Format) -> str:
     match format_:
         case Format.JSON:
-            return render_history_json(document)
+            return render_json(document)
         case Format.MARKDOWN:
             return render_history_markdown(document)
         case _:

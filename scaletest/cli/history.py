@@ -7,17 +7,9 @@ from typing import Annotated
 import typer
 
 from scaletest.cli._formats import Format
-from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption
+from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption, schema_option
 
 __all__ = ["history"]
-
-
-def _print_schema(asked: bool) -> None:
-    if asked:
-        from scaletest.report.history_json import HISTORY_SCHEMA_FILE
-
-        typer.echo(HISTORY_SCHEMA_FILE.read_text(encoding="utf-8"), nl=False)
-        raise typer.Exit
 
 
 def history(
@@ -39,9 +31,7 @@ def history(
     ] = None,
     results: ResultsOption = RESULTS,
     baselines: BaselinesOption = None,
-    _schema: Annotated[
-        bool, typer.Option("--schema", callback=_print_schema, is_eager=True, help="Print the JSON schema and exit.")
-    ] = False,
+    _schema: Annotated[bool, schema_option("history")] = False,
 ) -> None:
     """Show every metric over many runs, by profile and in time order, and where its level shifted.
 

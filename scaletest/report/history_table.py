@@ -13,7 +13,7 @@ from rich.text import Text
 from scaletest.report import drawing, glyphs
 from scaletest.report.drawing import Drawn
 from scaletest.report.history_document import HistoryDocument, MetricHistoryReport, ProfileHistory
-from scaletest.report.history_text import (
+from scaletest.report.said.history import (
     changed_about_then,
     doubts,
     rule,

@@ -13,12 +13,13 @@ from pydantic import BaseModel, TypeAdapter
 
 from scaletest.report.comparison_document import ComparisonDocument
 from scaletest.report.document import Document
+from scaletest.report.history_document import HistoryDocument
 from scaletest.report.matrix_document import MatrixDocument
 from scaletest.report.runlist import ListedRunReport
 
 __all__ = ["FORMS", "Form", "render_json", "schema_file", "schema_text"]
 
-Form = Literal["report", "matrix", "comparison", "runs"]
+Form = Literal["report", "matrix", "comparison", "history", "runs"]
 
 _RUNS: Final = TypeAdapter(list[ListedRunReport])
 
@@ -26,13 +27,14 @@ FORMS: Final[dict[Form, tuple[str, TypeAdapter[Any]]]] = {
     "report": ("scaletest report", TypeAdapter(Document)),
     "matrix": ("scaletest matrix report", TypeAdapter(MatrixDocument)),
     "comparison": ("scaletest comparison", TypeAdapter(ComparisonDocument)),
+    "history": ("scaletest history", TypeAdapter(HistoryDocument)),
     "runs": ("scaletest list of runs", _RUNS),
 }
 """Title and type of each form."""
 
 
 def render_json(document: BaseModel | list[ListedRunReport]) -> str:
-    """Write a report on a run or matrix, a comparison, or a list of runs as a JSON text that ends in a newline."""
+    """Write a report on a run or matrix, a comparison, a history, or a list of runs as a JSON text that ends in a newline."""
     if isinstance(document, BaseModel):
         return document.model_dump_json(indent=2) + "\n"
     return _RUNS.dump_json(document, indent=2).decode() + "\n"

@@ -7,7 +7,9 @@ from typing import Final
 
 from scaletest.report import glyphs
 from scaletest.report.history_document import HistoryDocument, ProfileHistory
-from scaletest.report.history_text import (
+from scaletest.report.markdown import COMMENT_LIMIT
+from scaletest.report.markdown_text import code, cut, folded, table, text
+from scaletest.report.said.history import (
     changed_about_then,
     doubts,
     rule,
@@ -19,8 +21,6 @@ from scaletest.report.history_text import (
     untold,
     verdict,
 )
-from scaletest.report.markdown import COMMENT_LIMIT
-from scaletest.report.markdown_text import code, cut, folded, table, text
 
 __all__ = ["render_history_markdown"]
 

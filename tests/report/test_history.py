@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from scaletest.analysis.history import histories
 from scaletest.core.errors import RunDirectoryError
 from scaletest.report.baselines import save_baseline
 from scaletest.report.history_build import build_history
 from scaletest.report.history_document import HistoryDocument
-from scaletest.report.history_json import HISTORY_SCHEMA_FILE, history_schema_text, render_history_json
 from scaletest.report.history_runs import find_runs
 from scaletest.report.history_table import render_history
+from scaletest.report.json_report import render_json
 from scaletest.report.markdown_history import render_history_markdown
 from scaletest.report.sides import find_side, read_run
 from tests.analysis.test_history import at_the_best_place
 from tests.report.histories import write_nights
 from tests.report.matrices import calm_run, write_matrix
+from tests.report.schemas import valid
 
 METRIC = "flow.agents.list-pods.p50"
 
@@ -39,13 +38,8 @@ def document(results: Path) -> HistoryDocument:
     return build_history(histories(found.runs, at_the_best_place, lambda name: name in wanted), found.passed_over)
 
 
-def test_the_schema_file_is_that_of_the_models() -> None:
-    assert history_schema_text() == HISTORY_SCHEMA_FILE.read_text(encoding="utf-8")
-
-
 def test_json_is_valid_by_the_published_schema_and_names_the_run(document: HistoryDocument) -> None:
-    data = json.loads(render_history_json(document))
-    Draft202012Validator(json.loads(HISTORY_SCHEMA_FILE.read_text(encoding="utf-8"))).validate(data)
+    data = valid(render_json(document), "history")
     (profile,) = data["profiles"]
     assert (19, 1) == (len(profile["runs"]), len(profile["left_out"]))
     metric = next(item for item in profile["metrics"] if item["metric"] == METRIC)
