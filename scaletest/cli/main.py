@@ -6,6 +6,9 @@ import contextlib
 import os
 import signal
 import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +20,7 @@ from scaletest.cli import (
     clean,
     cluster,
     compare,
+    config,
     doctor,
     gate,
     open_page,
@@ -25,7 +29,13 @@ from scaletest.cli import (
     run,
     runs,
 )
+from scaletest.cli._common import ColorOption, QuietOption, VerboseOption, complete_commands, take_common
+from scaletest.cli._completion import complete_for_bash
+from scaletest.cli._settings import defaults_of, use_settings, user_file
+from scaletest.cli._streams import detail, is_verbose
 from scaletest.core.errors import ExitCode, ScaletestError, of_the_machine
+from scaletest.core.project import find_project
+from scaletest.core.settings import resolve_settings
 
 __all__ = ["app", "main"]
 
@@ -52,6 +62,8 @@ app.add_typer(baseline.app, name="baseline")
 app.add_typer(profiles.app, name="profiles")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(binaries.app, name="binaries")
+app.add_typer(config.app, name="config")
+complete_commands(app)
 
 
 def _print_version(asked: bool) -> None:
@@ -62,17 +74,32 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    color: ColorOption = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
-    pass
+    found = resolve_settings(os.environ, find_project(Path()), user_file())
+    # Other processes of ours, and what is far from the command line, look there.
+    os.environ.update(found.to_environment())
+    context.default_map = defaults_of(context.command, found)
+    use_settings(found)
+    take_common(color, quiet=quiet, verbose=verbose)
+    for key, value in found.values.items():
+        detail(f"{key} is {value.value} ({value.origin})")
 
 
 def main() -> None:
     """Run the command line and exit with one of ``ExitCode``."""
     _open_closed_streams()
     _end_in_order_by_signal()
+    offered = complete_for_bash(os.environ, _complete)
+    if offered is not None:
+        sys.stdout.write(offered)
+        return
     try:
         app()
     except SystemExit as end:
@@ -92,6 +119,11 @@ def main() -> None:
         if problem is None:
             raise
         sys.exit(_tell(problem))
+
+
+def _complete(variables: Mapping[str, str]) -> None:
+    os.environ.update(variables)
+    app(prog_name="scaletest")
 
 
 def _end_in_order_by_signal() -> None:
@@ -122,6 +154,8 @@ def _tell(error: ScaletestError) -> int:
     """Say what went wrong; return the exit code."""
     # Where standard error is gone too (a closed terminal, a full disk), the exit code has to do.
     with contextlib.suppress(OSError):
+        if is_verbose():
+            traceback.print_exception(error)
         typer.echo(f"scaletest: {error.message}", err=True)
         if error.hint:
             typer.echo(f"  {error.hint}", err=True)
