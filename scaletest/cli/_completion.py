@@ -47,7 +47,7 @@ def _never_failing(complete: Callable[[Mapping[str, Any], str], Iterable[str]]) 
     @wraps(complete)
     def completed(context: typer.Context, incomplete: str) -> list[str]:
         try:
-            return [word for word in complete(context.params, incomplete) if word.startswith(incomplete)]
+            return [word for word in complete(_given(context), incomplete) if word.startswith(incomplete)]
         except Exception:  # noqa: BLE001 -- whatever it is, a shell's prompt is no place to say it
             return []
 
@@ -57,12 +57,20 @@ def _never_failing(complete: Callable[[Mapping[str, Any], str], Iterable[str]]) 
     return completed
 
 
+def _given(context: typer.Context) -> dict[str, Any]:
+    """Return the arguments and options so far, by parameter."""
+    # Behind an option that waits for its value, Click has not told the arguments apart yet.
+    names = [parameter.name for parameter in context.command.params if parameter.param_type_name == "argument"]
+    told = {name: value for name, value in context.params.items() if value is not None}
+    return {**dict(zip(names, context.args, strict=False)), **told}
+
+
 @_never_failing
 def profiles(_given: Mapping[str, Any], _incomplete: str) -> Iterable[str]:
     """Offer built-in profiles, and YAML files that lie here."""
     from scaletest.core.paths import data_file_dir
 
-    yield from sorted(path.stem for path in data_file_dir("profiles").glob("*.yaml"))
+    yield from (path.stem for path in sorted(data_file_dir("profiles").glob("*.yaml")))
     yield from sorted(path.name for suffix in ("*.yaml", "*.yml") for path in Path().glob(suffix))
 
 
@@ -257,7 +265,8 @@ def complete_for_bash(environ: Mapping[str, str], answer: Callable[[Mapping[str,
     word = words[index] if index < len(words) else ""
     value = word.partition("=")[2] if word.startswith("--") else word
     kept = max((match.end() for match in _BREAKS.finditer(value)), default=0)
-    return "".join(f"{line[kept:]}\n" for line in offered.getvalue().splitlines() if line[:kept] == value[:kept])
+    lines = [line for line in offered.getvalue().splitlines() if line]
+    return "".join(f"{line[kept:]}\n" for line in lines if line[:kept] == value[:kept])
 
 
 def _rejoined(given: Sequence[str], at: int) -> tuple[list[str], int]:
