@@ -16,7 +16,7 @@ from typing import Any, Final
 import typer
 
 from scaletest.cli._formats import COMPARED, Format
-from scaletest.cli._settings import settings
+from scaletest.cli._settings import settings_here
 from scaletest.core.settings import RESULTS, SETTINGS
 
 __all__ = [
@@ -97,12 +97,12 @@ def _runs(given: Mapping[str, Any]) -> list[str]:
 
     results = Path(given.get("results") or RESULTS)
     # Settings give options their defaults in commands that are run only.
-    names = run_names(settings()["results"] or RESULTS if results == RESULTS else results)
+    names = run_names(settings_here()["results"] or RESULTS if results == RESULTS else results)
     return ["latest", *reversed(names)] if names else []
 
 
 def _baselines(given: Mapping[str, Any]) -> list[str]:
-    directory = Path(given.get("baselines") or settings().baselines)
+    directory = Path(given.get("baselines") or settings_here().baselines)
     return sorted(path.stem for path in directory.glob("*.json"))
 
 
@@ -208,7 +208,7 @@ def _metrics(given: Mapping[str, Any]) -> list[str]:
     import json
 
     name = given.get("baseline") or given.get("base")
-    path = Path(given.get("baselines") or settings().baselines) / f"{name}.json"
+    path = Path(given.get("baselines") or settings_here().baselines) / f"{name}.json"
     if name is None or not path.is_file():
         return []
     return sorted(json.loads(path.read_text(encoding="utf-8"))["runs"][0]["metrics"])

@@ -12,26 +12,28 @@ from scaletest.core.settings import SETTINGS, Setting, Settings, resolve_setting
 if TYPE_CHECKING:
     from scaletest.profile.overrides import VersionSetting
 
-__all__ = ["defaults_of", "settings", "use_settings", "user_file", "versions_of"]
+__all__ = ["defaults_of", "settings", "settings_here", "use_settings", "versions_of"]
 
 _CURRENT: Final[ContextVar[Settings | None]] = ContextVar("settings", default=None)
 
 
-def user_file() -> Path:
+def _user_file() -> Path:
     """Return the user's configuration file; may not be there."""
     import platformdirs
 
     return Path(platformdirs.user_config_dir("scaletest")) / "config.toml"
 
 
-def settings() -> Settings:
-    """Return the settings of this command line; where there is none (a completion), those of this directory. Raises UsageError."""
-    current = _CURRENT.get()
-    if current is not None:
-        return current
+def settings_here() -> Settings:
+    """Return what environment, project and user say in this directory, without any flag. Raises UsageError."""
     from scaletest.core.project import find_project
 
-    return resolve_settings(os.environ, find_project(Path()), user_file())
+    return resolve_settings(os.environ, find_project(Path()), _user_file())
+
+
+def settings() -> Settings:
+    """Return the settings of this command line. Raises UsageError."""
+    return _CURRENT.get() or settings_here()
 
 
 def use_settings(found: Settings) -> None:

@@ -8,7 +8,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,6 +22,7 @@ from scaletest.cli import (
     config,
     doctor,
     gate,
+    init,
     open_page,
     profiles,
     report,
@@ -31,18 +31,16 @@ from scaletest.cli import (
 )
 from scaletest.cli._common import ColorOption, QuietOption, VerboseOption, complete_commands, take_common
 from scaletest.cli._completion import complete_for_bash
-from scaletest.cli._settings import defaults_of, use_settings, user_file
+from scaletest.cli._settings import defaults_of, settings_here, use_settings
 from scaletest.cli._streams import detail, is_verbose
 from scaletest.core.errors import ExitCode, ScaletestError, of_the_machine
-from scaletest.core.project import find_project
-from scaletest.core.settings import resolve_settings
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="scaletest",
     help="Control-plane load and scale tests for Kubernetes: real control planes, fake nodes, measured verdicts.",
-    epilog="First run:  scaletest run smoke      Docs: docs/guide/",
+    epilog="First run:  scaletest run smoke      A profile of your own:  scaletest init",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     # Plain help, as kubectl prints it: importing what draws boxes takes longer than all else that --help does.
@@ -51,6 +49,7 @@ app = typer.Typer(
 )
 
 app.command("run")(run.run)
+app.command("init")(init.init)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
@@ -82,7 +81,7 @@ def _options(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    found = resolve_settings(os.environ, find_project(Path()), user_file())
+    found = settings_here()
     # Other processes of ours, and what is far from the command line, look there.
     os.environ.update(found.to_environment())
     context.default_map = defaults_of(context.command, found)
