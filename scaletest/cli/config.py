@@ -30,7 +30,7 @@ class Format(enum.StrEnum):
 def show(
     keys: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY]...", help="Only these settings.", autocompletion=setting_keys),
+        typer.Argument(metavar="KEY", help="Only these settings.", autocompletion=setting_keys),
     ] = None,
     origin: Annotated[bool, typer.Option("--origin", help="Say where every value comes from.")] = False,
     format_: Annotated[Format, typer.Option("--format", help="Print as text or JSON.")] = Format.TEXT,

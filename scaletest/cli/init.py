@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +31,7 @@ _NODES: Final = 100
 
 def init(
     path: Annotated[
-        Path | None, typer.Argument(metavar="[PATH]", help="File to write, ending in .yaml. [default: LOAD.yaml]")
+        Path | None, typer.Argument(metavar="PATH", help="File to write, ending in .yaml. [default: LOAD.yaml]")
     ] = None,
     load: Annotated[Load | None, typer.Option("--load", help="What loads the control plane.")] = None,
     nodes: Annotated[
@@ -67,7 +68,8 @@ def init(
         raise Interrupted(msg) from None
     _write(path, load, nodes, goal)
     typer.echo(f"{path} is written. What now:")
-    for line in (f"profiles validate {path}", f"run {path} --dry-run", f"run {path}"):
+    file = shlex.quote(str(path))
+    for line in (f"profiles validate {file}", f"run {file} --dry-run", f"run {file}"):
         typer.echo(f"  scaletest {line}")
 
 
@@ -124,7 +126,7 @@ def _write(path: Path, load: Load, nodes: int, goal: Goal) -> None:
     from scaletest.core.wholefile import write_whole
     from scaletest.profile.schema import ControlPlaneSpec
 
-    start = Start(name_from(path.stem), load, nodes, goal, ControlPlaneSpec().kubernetes, str(path))
+    start = Start(name_from(path.stem), load, nodes, goal, ControlPlaneSpec().kubernetes, shlex.quote(str(path)))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, starter(start))

@@ -143,8 +143,9 @@ _FLOW: Final = {Load.AGENT: "agent", Load.CONTROLLER: "controller", Load.CHURN: 
 
 _HOLDS: Final = {
     Goal.LATENCY: """\
-  # Whoever operates the cluster is answered within a second, and requests succeed.
+  # Whoever operates the cluster is answered within a second, and so is what loads it.
   - probe.operator.p99 < 1s
+  - flow.@FLOW@.p99 < 1s
   - flow.@FLOW@.error_rate < 1%
 """,
     Goal.SLO: """\
@@ -187,14 +188,18 @@ def starter(start: Start) -> str:
 
 
 def _head(start: Start) -> str:
+    commands = {
+        f"scaletest profiles validate {start.file}": "after every change: what is wrong, with line and key",
+        f"scaletest run {start.file} --dry-run": "the plan, the memory it needs, the time it takes",
+        f"scaletest run {start.file}": "a control plane, the load, the verdict",
+        "scaletest open": "the report of the last run as a page",
+    }
+    width = max(map(len, commands))
+    lines = "".join(f"#   {command:<{width}}  # {what}\n" for command, what in commands.items())
     return f"""\
 # {_SUMMARIES[start.load, start.goal]}
 #
-#   scaletest profiles validate {start.file}      # after every change: says what is wrong, with line and key
-#   scaletest run {start.file} --dry-run          # the plan, the memory it needs, the time it takes
-#   scaletest run {start.file}
-#   scaletest open                    # the report as a page
-#
+{lines}#
 # Every key is in docs/guide/profile-reference.md.
 
 name: {start.name}
@@ -285,7 +290,7 @@ gate:
 
 def _search(start: Start) -> str:
     if start.load is Load.CONTROLLER:
-        parameter, to, wanted = "rate", f"{100 * _RATE_PER_S}/s", _RATE_PER_S
+        parameter, to, wanted = "rate", f"{250 * _RATE_PER_S}/s", _RATE_PER_S
     else:
         parameter, wanted = "nodes", start.nodes
         to = str(max(2, min(MOST_NODES, _SEARCHED_NODES * start.nodes)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from scaletest.cli.main import app
+from scaletest.core.settings import SETTINGS
 from tests.analysis.journals import write_run
 from tests.report.matrices import killed_run
 
@@ -130,3 +132,14 @@ def test_verbose_says_which_settings_hold_and_where_an_error_was_raised(project:
     assert f"results is runs ({project}/pyproject.toml:2)\n" in done.stderr
     assert "Traceback" in done.stderr
     assert "scaletest: runs: no such directory\n" in done.stderr
+
+
+def test_the_guide_has_every_setting_and_its_option() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "guide" / "configuration.md").read_text(encoding="utf-8")
+    rows = [line.split("|") for line in text.partition("## Settings")[2].splitlines() if line.startswith("| `")]
+    documented = {key: row[3] for row in rows for key in re.findall(r"`([^`]+)`", row[1])}
+
+    assert set(SETTINGS) == set(documented)
+    for key, setting in SETTINGS.items():
+        assert (setting.option is None) == (not documented[key].strip())
+        assert all(option in documented[key] for option in (setting.option or "").split(", "))

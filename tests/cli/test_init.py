@@ -66,7 +66,7 @@ def test_without_a_terminal_options_answer_and_nothing_waits(here: Path) -> None
     full = CliRunner().invoke(
         app, ["init", "a/My Load.yaml", "--load", "controller", "--nodes", "5", "--goal", "capacity"]
     )
-    assert "scaletest profiles validate a/My Load.yaml" in full.stdout
+    assert "scaletest profiles validate 'a/My Load.yaml'" in full.stdout
     profile = load_profile(str(here / "a" / "My Load.yaml")).profile
     assert ("my-load", 5, True) == (profile.name, profile.fleet.node_count, profile.search is not None)
 
