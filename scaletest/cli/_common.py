@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from scaletest.cli._settings import settings, use_settings
-from scaletest.cli._streams import Verbosity, set_verbosity
+from scaletest.cli._streams import Verbosity, detail, set_verbosity
 from scaletest.core.consoles import Color, choose_color
 from scaletest.core.errors import UsageError
 
@@ -62,6 +62,8 @@ def _with_common(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def with_common(*, color: Color | None, quiet: bool, verbose: bool, **arguments: Any) -> Any:
         take_common(color, quiet=quiet, verbose=verbose)
+        for key, value in settings().values.items():
+            detail(f"{key} is {value.value} ({value.origin})")
         return command(**arguments)
 
     own = inspect.signature(command, eval_str=True)
@@ -73,5 +75,7 @@ def _with_common(command: Callable[..., Any]) -> Callable[..., Any]:
             ("verbose", False, VerboseOption),
         )
     ]
+    # The signature has the types; Typer would work out their texts once more: 10 of the 100 ms of a help page.
+    with_common.__annotations__ = {}
     setattr(with_common, "__signature__", own.replace(parameters=[*own.parameters.values(), *common]))  # noqa: B010
     return with_common

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -32,7 +31,7 @@ from scaletest.cli import (
 from scaletest.cli._common import ColorOption, QuietOption, VerboseOption, complete_commands, take_common
 from scaletest.cli._completion import complete_for_bash
 from scaletest.cli._settings import defaults_of, settings_here, use_settings
-from scaletest.cli._streams import detail, is_verbose
+from scaletest.cli._streams import is_verbose
 from scaletest.core.errors import ExitCode, ScaletestError, of_the_machine
 
 __all__ = ["app", "main"]
@@ -87,8 +86,6 @@ def _options(
     context.default_map = defaults_of(context.command, found)
     use_settings(found)
     take_common(color, quiet=quiet, verbose=verbose)
-    for key, value in found.values.items():
-        detail(f"{key} is {value.value} ({value.origin})")
 
 
 def main() -> None:
@@ -154,6 +151,8 @@ def _tell(error: ScaletestError) -> int:
     # Where standard error is gone too (a closed terminal, a full disk), the exit code has to do.
     with contextlib.suppress(OSError):
         if is_verbose():
+            import traceback
+
             traceback.print_exception(error)
         typer.echo(f"scaletest: {error.message}", err=True)
         if error.hint:

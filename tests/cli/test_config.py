@@ -125,7 +125,7 @@ def test_the_common_options_stand_before_or_behind_the_command(project: Path) ->
 
 def test_verbose_says_which_settings_hold_and_where_an_error_was_raised(project: Path) -> None:
     (project / "pyproject.toml").write_text('[tool.scaletest]\nresults = "runs"\n', encoding="utf-8")
-    command = [sys.executable, "-m", "scaletest", "--verbose", "runs", "list"]
+    command = [sys.executable, "-m", "scaletest", "runs", "list", "--verbose"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert 2 == done.returncode
