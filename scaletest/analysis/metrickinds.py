@@ -16,7 +16,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["Better", "Metric", "MetricKind", "Scale", "Unit", "kind_of", "section_of", "split_name"]
+__all__ = ["MEASURES", "Better", "Metric", "MetricKind", "Scale", "Unit", "kind_of", "section_of", "split_name"]
 
 Unit = Literal["seconds", "share", "bytes", "per_second", "cores", "count"]
 Better = Literal["lower", "higher"]
@@ -83,6 +83,9 @@ _KINDS: Final[dict[str, MetricKind]] = {
     "capacity": _ratio("count", 0.05, 0.05, "higher"),
 }
 """Kinds by measure. ``recovered`` is 1 for a run that had recovered at its end, else 0."""
+
+MEASURES: Final = tuple(_KINDS)
+"""What metrics measure: the ends of their names."""
 
 
 @dataclass(frozen=True, slots=True)

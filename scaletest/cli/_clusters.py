@@ -6,7 +6,6 @@ import asyncio
 import json
 import random
 import signal
-import sys
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
@@ -15,8 +14,9 @@ from typing import Any, Final
 import typer
 from pydantic import ValidationError
 
+from scaletest.cli._streams import say, task_progress
 from scaletest.controlplane import registry
-from scaletest.controlplane.binaries import TerminalProgress, locate_all, parse_binary_flags
+from scaletest.controlplane.binaries import locate_all, parse_binary_flags
 from scaletest.controlplane.cluster import ClusterRequest, KwokControlPlane, start_cluster
 from scaletest.controlplane.host import read_host
 from scaletest.controlplane.identities import MASTERS
@@ -67,9 +67,9 @@ def up(request: UpRequest) -> None:
     _refuse_if_too_large(fleet, limits)
     registry.check_name(request.name)
     for cleaned in registry.clean_dead():
-        _say(str(cleaned))
-    binaries = locate_all(spec.kubernetes, spec.etcd, explicit=explicit, progress=TerminalProgress())
-    _say(f"starting Kubernetes {binaries.kubernetes} with etcd {binaries.etcd}")
+        say(str(cleaned))
+    binaries = locate_all(spec.kubernetes, spec.etcd, explicit=explicit, progress=task_progress())
+    say(f"starting Kubernetes {binaries.kubernetes} with etcd {binaries.etcd}")
     wanted = ClusterRequest(
         name=request.name,
         spec=spec,
@@ -101,7 +101,7 @@ async def _until_interrupted(work: Coroutine[Any, Any, KwokControlPlane]) -> Kwo
 async def _bring_up(wanted: ClusterRequest, fleet: FleetSpec) -> KwokControlPlane:
     cluster = await start_cluster(wanted)
     try:
-        _say(f"ready after {format_duration(cluster.record.ready_s or 0)}; heartbeats {cluster.heartbeat}")
+        say(f"ready after {format_duration(cluster.record.ready_s or 0)}; heartbeats {cluster.heartbeat}")
         if fleet.node_count:
             await _fill(cluster, fleet)
         await cluster.keep()
@@ -118,9 +118,9 @@ async def _fill(cluster: KwokControlPlane, fleet: FleetSpec) -> None:
     began_s = time.monotonic()
     state = await seed_fleet(fleet, target, rng=random.Random(SEED), on_progress=lambda _what, _done, _total: None)
     pods = format_count(state.counts["Pod"])
-    _say(f"{format_count(state.nodes)} nodes and {pods} pods written in {format_duration(state.seconds)}")
+    say(f"{format_count(state.nodes)} nodes and {pods} pods written in {format_duration(state.seconds)}")
     await wait_nodes_ready(access, state.nodes, NODES_READY_TIMEOUT_S)
-    _say(f"all nodes Ready after {format_duration(time.monotonic() - began_s)}")
+    say(f"all nodes Ready after {format_duration(time.monotonic() - began_s)}")
 
 
 def _control_plane(request: UpRequest) -> ControlPlaneSpec:
@@ -204,7 +204,7 @@ def status(name: str | None, *, as_json: bool) -> None:
         typer.echo(json.dumps([_described(record) for record in records], indent=2))
         return
     if not records:
-        _say("no clusters; `scaletest cluster up` starts one")
+        say("no clusters; `scaletest cluster up` starts one")
     for record in records:
         kubernetes = record.versions["kubernetes"]
         typer.echo(f"{record.name}  {registry.status_of(record)}  Kubernetes {kubernetes}  {record.servers[0]}")
@@ -265,10 +265,6 @@ def down(name: str | None, *, every: bool) -> None:
         for cleaned in removed:
             typer.echo(str(cleaned))
         if not removed:
-            _say("no clusters")
+            say("no clusters")
         return
     typer.echo(str(registry.end(name or "default")))
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201

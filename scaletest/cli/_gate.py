@@ -17,19 +17,18 @@ from scaletest.analysis.measures import RunMeasures
 from scaletest.cli._comparisons import deliver_comparison
 from scaletest.cli._formats import Format
 from scaletest.cli._gating import rules_for
-from scaletest.cli._options import RESULTS
 from scaletest.cli._reports import ReportFile
-from scaletest.cli._running import RunRequest, execute_once
-from scaletest.cli._streams import say
+from scaletest.cli._running import RunRequest, execute_once, get_binaries
+from scaletest.cli._settings import versions_of
+from scaletest.cli._streams import say, tell
 from scaletest.controlplane import registry
-from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags
+from scaletest.controlplane.binaries import Binaries
 from scaletest.controlplane.host import MemoryGauge, read_host
 from scaletest.core.errors import BaselineError, ExitCode, Interrupted, RunDirectoryError, UsageError
-from scaletest.core.project import read_project
 from scaletest.core.rundir import write_json
+from scaletest.core.settings import MOST_REPEATS, Settings
 from scaletest.core.units import format_duration
 from scaletest.observe.hostinfo import host_info
-from scaletest.profile.gate import MOST_REPEATS
 from scaletest.profile.loading import LoadedProfile, load_profile
 from scaletest.report.baselines import Baseline, baseline_path, read_baseline
 from scaletest.report.comparison_build import document_of
@@ -71,7 +70,8 @@ class GateRequest:
     baselines: Path | None
     format: Format
     reports: Sequence[ReportFile]
-    quiet: bool
+    results: Path
+    settings: Settings
 
 
 @dataclass(slots=True)
@@ -114,17 +114,16 @@ class Rounds:
 
 def run_gate(request: GateRequest) -> None:
     """Run, compare and decide; raises SystemExit with the exit code of the gate."""
-    project = read_project(Path())
     sides = _loaded(request)
     new = sides["new"]
     most = _most(request, new)
-    rules = rules_for(request.fail, project, new.resolved, asked=True)
+    rules = rules_for(request.fail, request.settings, new.resolved, asked=True)
     baseline = None
     if request.baseline is not None:
-        baseline = read_baseline(baseline_path(request.baseline, request.baselines or project.baselines))
+        baseline = read_baseline(baseline_path(request.baseline, request.baselines or request.settings.baselines))
         _refuse_other(baseline, new, request.despite)
         refuse_unknown(rules, [name for run in baseline.runs.runs for name in run.metrics])
-    directory = request.output or default_run_dir(RESULTS, f"{new.profile.name}-gate", datetime.now(UTC))
+    directory = request.output or default_run_dir(request.results, f"{new.profile.name}-gate", datetime.now(UTC))
     if request.dry_run:
         print("\n".join(_plan_lines(sides, baseline, rules, most, directory)))  # noqa: T201
         raise SystemExit(int(ExitCode.PASS))
@@ -164,7 +163,11 @@ def _loaded(request: GateRequest) -> dict[SideName, LoadedProfile]:
     texts: dict[SideName, list[str]] = {"new": list(request.overrides)}
     if request.against:
         texts["base"] = [*request.overrides, *parse_against(request.against)]
-    sides = {side: load_profile(request.reference, sets, size=request.size) for side, sets in texts.items()}
+    versions = versions_of(request.settings)
+    sides = {
+        side: load_profile(request.reference, sets, size=request.size, versions=versions)
+        for side, sets in texts.items()
+    }
     if len(sides) == 2:
         if sides["base"].resolved == sides["new"].resolved:
             msg = f"--against {' '.join(request.against)}: base and new are the same profile"
@@ -172,12 +175,15 @@ def _loaded(request: GateRequest) -> dict[SideName, LoadedProfile]:
         limits = common_limits([loaded.profile for loaded in sides.values()], read_host())
         sides = {
             side: load_profile(
-                request.reference, [*texts[side], *limit_overrides(loaded.profile, limits)], size=request.size
+                request.reference,
+                [*texts[side], *limit_overrides(loaded.profile, limits)],
+                size=request.size,
+                versions=versions,
             )
             for side, loaded in sides.items()
         }
     for warning in sides["new"].warnings:
-        say(f"warning: {warning}")
+        tell(f"warning: {warning}")
     for loaded in sides.values():
         refuse_unknown_versions(loaded)
     return sides
@@ -209,12 +215,11 @@ def _refuse_other(baseline: Baseline, loaded: LoadedProfile, despite: frozenset[
 def _runner(request: GateRequest, sides: Mapping[SideName, LoadedProfile], directory: Path) -> RunOne:
     """Get all binaries, refuse what does not fit, and return what does one run."""
     available_bytes = MemoryGauge().available_bytes()
-    explicit = parse_binary_flags(request.binaries)
     binaries: dict[SideName, Binaries] = {}
     for side, loaded in sides.items():
         refuse_if_too_large(make_plan(loaded.profile, read_host()), available_bytes)
         spec = loaded.profile.control_plane
-        binaries[side] = locate_all(spec.kubernetes, spec.etcd, explicit=explicit, progress=TerminalProgress())
+        binaries[side] = get_binaries(spec.kubernetes, spec.etcd, request.binaries)
 
     run = RunRequest(
         reference=request.reference,
@@ -225,15 +230,13 @@ def _runner(request: GateRequest, sides: Mapping[SideName, LoadedProfile], direc
         keep=False,
         binaries=request.binaries,
         dry_run=False,
-        quiet=request.quiet,
     )
 
     def run_one(side: SideName, number: int) -> RunMeasures:
         for cleaned in registry.clean_dead():
             say(str(cleaned))
         run_dir = directory / f"{side}-{number}"
-        if not request.quiet:
-            say(f"run {run_dir.name}")
+        say(f"run {run_dir.name}")
         result = asyncio.run(execute_once(run, sides[side], binaries[side], run_dir))
         if result.verdict.exit_code is ExitCode.INTERRUPTED:
             msg = "interrupted"

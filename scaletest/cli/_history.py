@@ -13,8 +13,8 @@ from scaletest.analysis.segments import load_segmenter
 from scaletest.cli._comparisons import check_format
 from scaletest.cli._formats import HISTORIES, Format
 from scaletest.cli._reports import TEXT_WIDTH, deliver_report, parse_report_files
+from scaletest.cli._settings import settings
 from scaletest.core.errors import ExitCode
-from scaletest.core.project import read_project
 from scaletest.report.history_build import build_history
 from scaletest.report.history_document import HistoryDocument
 from scaletest.report.history_runs import find_runs
@@ -44,7 +44,7 @@ def show_history(request: HistoryRequest) -> ExitCode:
     for file in files:
         check_format(file.format, HISTORIES, "a history")
     segment = load_segmenter()
-    found = find_runs(request.references, request.results, request.baselines or read_project(Path()).baselines)
+    found = find_runs(request.references, request.results, request.baselines or settings().baselines)
     # Metrics are named as in the rules of a gate.
     wanted = [Rule(name, "--metric", name, None) for name in request.metrics]
     refuse_unknown(wanted, metrics_of(found.runs))

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from scaletest.cli._options import RESULTS
 from scaletest.cli._reports import read_subject
-from scaletest.cli._running import RunRequest, deliver, execute_once
-from scaletest.cli._streams import say
+from scaletest.cli._running import RunRequest, deliver, execute_once, get_binaries
+from scaletest.cli._streams import say, tell
 from scaletest.controlplane import registry
-from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all
+from scaletest.controlplane.binaries import Binaries, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
 from scaletest.core.errors import ExitCode, ResourceShortage, RunDirectoryError, ScaletestError, UsageError
 from scaletest.core.matrixdir import MatrixInfo, RunEntry
@@ -52,12 +51,13 @@ def run_matrix(request: MatrixRequest) -> None:
         axes,
         size=run.size,
         named=run.variants,
+        versions=run.versions,
         repeat=request.repeat,
         host=read_host(),
         limits=stored.limits if stored else None,
     )
     for warning in matrix.warnings:
-        say(f"warning: {warning}")
+        tell(f"warning: {warning}")
     for variant in matrix.variants:
         refuse_unknown_versions(variant.loaded)
     directory = _directory(request, matrix)
@@ -104,7 +104,9 @@ def _stored(request: MatrixRequest) -> MatrixInfo | None:
 
 def _directory(request: MatrixRequest, matrix: Matrix) -> Path:
     given = request.resume or request.run.output
-    return given or default_run_dir(RESULTS, f"{matrix.variants[0].loaded.profile.name}-matrix", datetime.now(UTC))
+    return given or default_run_dir(
+        request.run.results, f"{matrix.variants[0].loaded.profile.name}-matrix", datetime.now(UTC)
+    )
 
 
 def _run_all(
@@ -116,10 +118,6 @@ def _run_all(
         begin(directory, wanted)
     variants = {variant.name: variant for variant in matrix.variants}
 
-    def progress(text: str) -> None:
-        if not request.run.quiet:
-            say(text)
-
     def run_one(entry: RunEntry, run_dir: Path) -> RunResult:
         for cleaned in registry.clean_dead():
             say(str(cleaned))
@@ -129,13 +127,13 @@ def _run_all(
                 execute_once(request.run, loaded, binaries[_versions(variants[entry.variant])], run_dir)
             )
         except ScaletestError as error:
-            say(f"{entry.directory}: {error.message}")
+            tell(f"{entry.directory}: {error.message}")
             raise
-        progress(f"{entry.directory}: {result.verdict.outcome}")
+        say(f"{entry.directory}: {result.verdict.outcome}")
         return result
 
     def announce(number: int, entry: RunEntry) -> None:
-        progress(f"run {number} of {len(wanted.runs)}: {entry.directory}")
+        say(f"run {number} of {len(wanted.runs)}: {entry.directory}")
 
     with held(directory):
         # Read once more: another process may have gone on with it before this one held it.
@@ -152,11 +150,8 @@ def _prepare(request: MatrixRequest, variants: Sequence[Variant]) -> dict[tuple[
         except ResourceShortage as shortage:
             msg = f"{variant.name}: {shortage.message}"
             raise ResourceShortage(msg, hint=shortage.hint) from None
-    explicit = parse_binary_flags(request.run.binaries)
-    found: dict[tuple[str, str], Binaries] = {}
-    for versions in dict.fromkeys(_versions(variant) for variant in variants):
-        found[versions] = locate_all(*versions, explicit=explicit, progress=TerminalProgress())
-    return found
+    wanted = dict.fromkeys(_versions(variant) for variant in variants)
+    return {versions: get_binaries(*versions, request.run.binaries) for versions in wanted}
 
 
 def _versions(variant: Variant) -> tuple[str, str]:
@@ -168,7 +163,7 @@ def _report(request: MatrixRequest, directory: Path, info: MatrixInfo) -> None:
     subject = read_subject(directory)
     code = deliver(subject, request.run, subject.exit_code)
     if any(entry.status != "finished" for entry in info.runs):
-        say(f"the rest: scaletest run with the same profile and options, and --resume {directory}")
+        tell(f"the rest: scaletest run with the same profile and options, and --resume {directory}")
     raise SystemExit(int(code))
 
 

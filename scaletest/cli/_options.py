@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from scaletest.cli import _completion as complete
+from scaletest.core.settings import RESULTS
 
 if TYPE_CHECKING:
     from scaletest.report.json_report import Form
@@ -15,28 +18,37 @@ __all__ = [
     "BaselinesOption",
     "BinaryOption",
     "ProfileArgument",
-    "QuietOption",
     "ResultsOption",
     "SetOption",
     "SizeOption",
     "schema_option",
 ]
 
-RESULTS: Final = Path("results")
-
-ProfileArgument = Annotated[str, typer.Argument(help="Built-in profile, or path of a YAML file.")]
+ProfileArgument = Annotated[
+    str, typer.Argument(help="Built-in profile, or path of a YAML file.", autocompletion=complete.profiles)
+]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a parameter or any key of the profile; repeatable."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a parameter or any key of the profile; repeatable.",
+        autocompletion=complete.set_keys,
+    ),
 ]
 SizeOption = Annotated[
-    str | None, typer.Option("--size", metavar="NAME", help="Take one of the sizes that the profile names.")
+    str | None,
+    typer.Option(
+        "--size", metavar="NAME", help="Take one of the sizes that the profile names.", autocompletion=complete.sizes
+    ),
 ]
 BinaryOption = Annotated[
-    list[str] | None, typer.Option("--binary", metavar="COMPONENT=PATH", help="Use this binary; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--binary", metavar="COMPONENT=PATH", help="Use this binary; repeatable.", autocompletion=complete.binaries
+    ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
-ResultsOption = Annotated[Path, typer.Option("--results", help="Where runs are looked for by name.")]
+ResultsOption = Annotated[Path, typer.Option("--results", help="Directory that holds the runs.")]
 BaselinesOption = Annotated[
     Path | None, typer.Option("--baselines", help="Directory of baselines. [default: .scaletest/baselines]")
 ]

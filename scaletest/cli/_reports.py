@@ -12,7 +12,7 @@ from typing import Final
 
 from scaletest.analysis.verdict import worst
 from scaletest.cli._formats import Format
-from scaletest.cli._streams import reader_may_go, say
+from scaletest.cli._streams import reader_may_go, tell
 from scaletest.core.errors import ExitCode, RunDirectoryError, ScaletestError, UsageError, of_the_machine
 from scaletest.core.matrixdir import is_matrix
 from scaletest.core.wholefile import write_whole
@@ -158,7 +158,7 @@ def deliver_report(
     written = [_write(file.path, render_as(file.format)) for file in files]
     problems = [problem for problem in written if problem is not None]
     for problem in problems:
-        say(f"scaletest: {problem.message}")
+        tell(f"scaletest: {problem.message}")
     if {"GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"} & set(os.environ):
         tell_github(render_as(Format.MARKDOWN), annotate(), os.environ, sys.stderr)
     with reader_may_go():

@@ -15,9 +15,9 @@ from scaletest.cli._formats import Format
 from scaletest.cli._options import RESULTS
 from scaletest.cli._plan_text import plan_text
 from scaletest.cli._reports import ReportFile, Subject, deliver_report, print_reports, read_subject, render
-from scaletest.cli._streams import say
+from scaletest.cli._streams import detail, is_quiet, say, task_progress, tell
 from scaletest.controlplane import registry
-from scaletest.controlplane.binaries import Binaries, TerminalProgress, locate_all, parse_binary_flags, plan_all
+from scaletest.controlplane.binaries import Binaries, locate_all, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
 from scaletest.controlplane.record import ClusterRecord
 from scaletest.core.errors import ExitCode, RunDirectoryError, UsageError
@@ -25,6 +25,7 @@ from scaletest.core.journal import Record
 from scaletest.core.units import format_count
 from scaletest.observe.hostinfo import host_info
 from scaletest.profile.loading import LoadedProfile, load_profile, variant_names
+from scaletest.profile.overrides import VersionSetting
 from scaletest.report.github import annotation_lines
 from scaletest.report.live import LiveView, can_show
 from scaletest.report.progress import ProgressWriter
@@ -35,7 +36,7 @@ from scaletest.runner.searchplan import SearchPlan, plan_search
 from scaletest.runner.session import RunOptions, RunResult, execute
 from scaletest.runner.versions import refuse_unknown_versions
 
-__all__ = ["RunRequest", "chosen_variants", "deliver", "execute_once", "run_profile"]
+__all__ = ["RunRequest", "chosen_variants", "deliver", "execute_once", "get_binaries", "run_profile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,16 @@ class RunRequest:
     keep: bool
     binaries: Sequence[str]
     dry_run: bool
-    quiet: bool
     format: Format = Format.TEXT
     """What is printed on stdout at the end."""
     reports: Sequence[ReportFile] = ()
     """What is written into files beside it."""
     variants: Sequence[str] = ()
     """Variants that the profile names; of one alone an ordinary run is made."""
+    versions: Sequence[VersionSetting] = ()
+    """Versions that settings name in place of the profile's."""
+    results: Path = RESULTS
+    """Where a directory is made, unless ``output`` names one."""
 
 
 def chosen_variants(reference: str, option: str | None) -> list[str]:
@@ -73,10 +77,12 @@ def chosen_variants(reference: str, option: str | None) -> list[str]:
 def run_profile(request: RunRequest) -> None:
     """Run a profile to its report; raises SystemExit with the verdict's exit code."""
     variant = request.variants[0] if request.variants else None
-    loaded = load_profile(request.reference, request.overrides, size=request.size, variant=variant)
+    loaded = load_profile(
+        request.reference, request.overrides, size=request.size, variant=variant, versions=request.versions
+    )
     for warning in loaded.warnings:
-        say(f"warning: {warning}")
-    run_dir = request.output or default_run_dir(RESULTS, loaded.profile.name, datetime.now(UTC))
+        tell(f"warning: {warning}")
+    run_dir = request.output or default_run_dir(request.results, loaded.profile.name, datetime.now(UTC))
     standing = _standing(request)
     if standing is None:
         refuse_unknown_versions(loaded)
@@ -89,9 +95,10 @@ def run_profile(request: RunRequest) -> None:
     for cleaned in registry.clean_dead():
         say(str(cleaned))
     binaries = _prepare(request, loaded, plan)
-    if binaries is not None and not request.quiet:
+    if binaries is not None:
         nodes = format_count(plan.most_nodes)
         say(f"starting Kubernetes {binaries.kubernetes} with etcd {binaries.etcd}, for {nodes} nodes")
+    detail(f"results go to {run_dir}")
     result = asyncio.run(execute_once(request, loaded, binaries, run_dir))
     raise SystemExit(int(deliver(read_subject(result.run_dir), request, result.verdict.exit_code)))
 
@@ -140,9 +147,15 @@ def _prepare(request: RunRequest, loaded: LoadedProfile, plan: RunPlan) -> Binar
         return None
     refuse_if_too_large(plan, MemoryGauge().available_bytes())
     spec = loaded.profile.control_plane
-    return locate_all(
-        spec.kubernetes, spec.etcd, explicit=parse_binary_flags(request.binaries), progress=TerminalProgress()
-    )
+    return get_binaries(spec.kubernetes, spec.etcd, request.binaries)
+
+
+def get_binaries(kubernetes: str, etcd: str, flags: Sequence[str]) -> Binaries:
+    """Find, download or build the programs of a control plane, and say how far that is."""
+    found = locate_all(kubernetes, etcd, explicit=parse_binary_flags(flags), progress=task_progress())
+    for name, path in found.paths.items():
+        detail(f"{name} {found.versions[name]} is {path} ({found.origin[name]})")
+    return found
 
 
 async def execute_once(
@@ -150,7 +163,7 @@ async def execute_once(
 ) -> RunResult:
     """Run a loaded profile into a new directory, with progress; a matrix does so for each of its runs."""
     options = LocalOptions(run_dir=run_dir, binaries=binaries, cluster=request.cluster, keep=request.keep)
-    async with _progress(request, loaded) as progress:
+    async with _progress(loaded) as progress:
         result = await execute(
             loaded,
             RunOptions(
@@ -164,13 +177,13 @@ async def execute_once(
         )
     if request.keep and request.cluster is None:
         name = options.own_cluster_name
-        say(f"cluster {name} stays up: scaletest run PROFILE --cluster {name}; scaletest cluster down {name}")
+        tell(f"cluster {name} stays up: scaletest run PROFILE --cluster {name}; scaletest cluster down {name}")
     return result
 
 
-def _progress(request: RunRequest, loaded: LoadedProfile) -> AbstractAsyncContextManager[Callable[[Record], None]]:
+def _progress(loaded: LoadedProfile) -> AbstractAsyncContextManager[Callable[[Record], None]]:
     """Show a run while it lasts: on a terminal in a live view, elsewhere in plain lines."""
-    if request.quiet:
+    if is_quiet():
         return nullcontext(_silent)
     if can_show(sys.stderr, os.environ):
         return LiveView(loaded.profile, sys.stderr)

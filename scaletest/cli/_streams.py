@@ -1,14 +1,59 @@
-"""What is said on standard error, and reports that nobody need read to their end."""
+"""What is said on standard error, and how much of it; and reports that nobody need read to their end."""
 
 from __future__ import annotations
 
+import enum
 import errno
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["reader_may_go", "say"]
+if TYPE_CHECKING:
+    from scaletest.controlplane.binaries import Progress
+
+__all__ = [
+    "Verbosity",
+    "detail",
+    "is_quiet",
+    "is_verbose",
+    "reader_may_go",
+    "say",
+    "set_verbosity",
+    "task_progress",
+    "tell",
+]
+
+
+class Verbosity(enum.StrEnum):
+    """How much is said on standard error."""
+
+    QUIET = "quiet"
+    """What went wrong, and what has to be known."""
+    NORMAL = "normal"
+    """What goes on, too."""
+    VERBOSE = "verbose"
+    """Where things come from, too, and where an error was raised."""
+
+
+_VERBOSITY: Final = ContextVar("verbosity", default=Verbosity.NORMAL)
+
+
+def set_verbosity(verbosity: Verbosity) -> None:
+    """Set how much this process says."""
+    _VERBOSITY.set(verbosity)
+
+
+def is_quiet() -> bool:
+    """Whether only what has to be known is said."""
+    return _VERBOSITY.get() is Verbosity.QUIET
+
+
+def is_verbose() -> bool:
+    """Whether more is said than most people want to know."""
+    return _VERBOSITY.get() is Verbosity.VERBOSE
 
 
 @contextmanager
@@ -29,6 +74,25 @@ def reader_may_go() -> Iterator[None]:
         os.close(nowhere)
 
 
-def say(text: str) -> None:
-    """Tell people something that is no part of the report."""
+def tell(text: str) -> None:
+    """Tell people what they have to know: a warning, what is left behind."""
     print(text, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def say(text: str) -> None:
+    """Say what goes on, unless people want it quiet."""
+    if not is_quiet():
+        tell(text)
+
+
+def detail(text: str) -> None:
+    """Say what only those want to know who asked for more."""
+    if is_verbose():
+        tell(text)
+
+
+def task_progress() -> Progress:
+    """Return what shows the progress of downloads and builds on standard error."""
+    from scaletest.controlplane.binaries import SilentProgress, TerminalProgress
+
+    return SilentProgress() if is_quiet() else TerminalProgress()

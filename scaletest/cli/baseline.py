@@ -7,26 +7,32 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli import _completion as complete
 from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption
 
 __all__ = ["app"]
 
 app = typer.Typer(name="baseline", help="Save, list, show and remove baselines.", no_args_is_help=True)
 
-_NAME = typer.Argument(metavar="NAME", help="Name, or path of a .json file.")
+_NAME = typer.Argument(metavar="NAME", help="Name, or path of a .json file.", autocompletion=complete.baselines)
 
 
 def _directory(given: Path | None) -> Path:
-    from scaletest.core.project import read_project
+    from scaletest.cli._settings import settings
 
-    return given or read_project(Path()).baselines
+    return given or settings().baselines
 
 
 @app.command()
 def save(
     name: Annotated[str, _NAME],
     runs: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Run directories, directories of runs, patterns, or `latest`.")
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run directories, directories of runs, patterns, or `latest`.",
+            autocompletion=complete.runs,
+        ),
     ],
     force: Annotated[bool, typer.Option("--force", help="Replace a baseline of this name.")] = False,
     results: ResultsOption = RESULTS,
@@ -34,7 +40,9 @@ def save(
 ) -> None:
     """Save the valid ones of some runs as a baseline: one profile, host, set of versions and limits.
 
-    Example:  scaletest baseline save main 'results/*-smoke'
+    Examples:
+      scaletest baseline save main 'results/*-smoke'
+      scaletest baseline save main latest --force
     """
     from datetime import UTC, datetime
 
@@ -53,7 +61,11 @@ def save(
 
 @app.command("list")
 def list_(baselines: BaselinesOption = None) -> None:
-    """List the baselines of the project."""
+    """List the baselines of the project.
+
+    Examples:
+      scaletest baseline list
+    """
     from scaletest.core.errors import BaselineError
     from scaletest.report.baselines import list_baselines, read_baseline
 
@@ -80,7 +92,11 @@ def list_(baselines: BaselinesOption = None) -> None:
 
 @app.command()
 def show(name: Annotated[str, _NAME], baselines: BaselinesOption = None) -> None:
-    """Show a baseline: what it is of, and its metrics with their spread."""
+    """Show a baseline: what it is of, and its metrics with their spread.
+
+    Examples:
+      scaletest baseline show main
+    """
     from scaletest.report.baselines import baseline_path, read_baseline
     from scaletest.report.baselines_text import baseline_lines
 
@@ -90,7 +106,11 @@ def show(name: Annotated[str, _NAME], baselines: BaselinesOption = None) -> None
 
 @app.command("rm")
 def remove(name: Annotated[str, _NAME], baselines: BaselinesOption = None) -> None:
-    """Remove a baseline."""
+    """Remove a baseline.
+
+    Examples:
+      scaletest baseline rm main
+    """
     from scaletest.report.baselines import baseline_path, remove_baseline
 
     path = baseline_path(name, _directory(baselines))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scaletest.cli._options import BinaryOption
+from scaletest.cli._streams import task_progress
 from scaletest.core.errors import EnvironmentProblem
 from scaletest.core.units import format_bytes
 
@@ -60,7 +61,9 @@ def list_(
 ) -> None:
     """Show what is cached; with a version, where each program of that control plane comes from.
 
-    Examples:  scaletest binaries list   |   scaletest binaries list --kubernetes 1.31 --format json
+    Examples:
+      scaletest binaries list
+      scaletest binaries list --kubernetes 1.31 --format json
     """
     from scaletest.controlplane import binaries
 
@@ -83,14 +86,14 @@ def list_(
 def fetch(kubernetes: KubernetesOption = None, etcd: EtcdOption = None, binary: BinaryOption = None) -> None:
     """Get all binaries of a control plane from the first source that has them: release download, else build.
 
-    Examples:  scaletest binaries fetch   |   scaletest binaries fetch --kubernetes 1.31
+    Examples:
+      scaletest binaries fetch
+      scaletest binaries fetch --kubernetes 1.31
     """
     from scaletest.controlplane import binaries
 
     explicit = binaries.parse_binary_flags(binary or ())
-    found = binaries.locate_all(
-        *_versions(kubernetes, etcd), explicit=explicit, progress=binaries.TerminalProgress(sys.stderr)
-    )
+    found = binaries.locate_all(*_versions(kubernetes, etcd), explicit=explicit, progress=task_progress())
     _print_table(_rows_of(found))
 
 
@@ -99,10 +102,13 @@ def build(kubernetes: KubernetesOption = None, etcd: EtcdOption = None) -> None:
     """Build all binaries of a control plane from their Go modules, also those that are cached. Needs Go.
 
     Takes about 9 minutes on two idle cores the first time; what Go has compiled before is not compiled again.
+
+    Examples:
+      scaletest binaries build --kubernetes 1.36
     """
     from scaletest.controlplane import binaries
 
-    built = binaries.build_all(*_versions(kubernetes, etcd), progress=binaries.TerminalProgress(sys.stderr))
+    built = binaries.build_all(*_versions(kubernetes, etcd), progress=task_progress())
     _print_table(_rows_of(built))
 
 
@@ -111,6 +117,9 @@ def verify() -> None:
     """Hash every cached binary again and compare with what was recorded when it arrived.
 
     Exit code 3 when one differs; remove that file, and the next run gets it anew.
+
+    Examples:
+      scaletest binaries verify
     """
     from scaletest.controlplane import binaries
 
@@ -142,11 +151,10 @@ def _rows_of(found: Binaries) -> list[_Row]:
 
 
 def _print_table(rows: Iterable[_Row]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    # A pipe has no width: nothing is folded for it.
-    console = Console(width=None if sys.stdout.isatty() else 400)
+    from scaletest.core.consoles import console
+
     table = Table(box=None, pad_edge=False)
     for title in ("component", "version", "size"):
         table.add_column(title, no_wrap=True, justify="right" if title == "size" else "left")
@@ -155,7 +163,8 @@ def _print_table(rows: Iterable[_Row]) -> None:
     for row in rows:
         size = format_bytes(row.size_bytes) if row.size_bytes is not None else "-"
         table.add_row(row.component, row.version, size, row.origin, _short(row.path))
-    console.print(table, highlight=False, markup=False)
+    # A pipe has no width: nothing is folded for it.
+    console(sys.stdout, width=None if sys.stdout.isatty() else 400).print(table, markup=False)
 
 
 def _short(path: str | None) -> str:

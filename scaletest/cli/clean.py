@@ -15,6 +15,10 @@ def clean(
     """Remove clusters whose supervisor is gone, and end what is left of their processes.
 
     Processes are found by their recorded pid and start time, never by name. The commands that start clusters do the same first.
+
+    Examples:
+      scaletest clean
+      scaletest clean --all
     """
     from scaletest.controlplane import registry
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli import _completion as complete
 from scaletest.cli._options import BinaryOption
 
 __all__ = ["app"]
@@ -45,7 +46,9 @@ def up(
 ) -> None:
     """Start a control plane, fill it with fake nodes, and leave it up until `cluster down`.
 
-    Examples:  scaletest cluster up   |   scaletest cluster up --nodes 7000 --pods 20000 --kubernetes 1.31
+    Examples:
+      scaletest cluster up
+      scaletest cluster up --nodes 7000 --pods 20000 --kubernetes 1.31
     """
     from scaletest.cli import _clusters
 
@@ -66,12 +69,17 @@ def up(
 
 @app.command()
 def status(
-    name: Annotated[str | None, typer.Argument(help="Show this cluster only, with its components.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Show this cluster only, with its components.", autocompletion=complete.clusters),
+    ] = None,
     format_: Annotated[Format, typer.Option("--format", help="Print as text or JSON.")] = Format.TEXT,
 ) -> None:
     """Show the clusters on this machine.
 
-    Examples:  scaletest cluster status   |   scaletest cluster status default --format json
+    Examples:
+      scaletest cluster status
+      scaletest cluster status default --format json
     """
     from scaletest.cli import _clusters
 
@@ -80,12 +88,16 @@ def status(
 
 @app.command()
 def down(
-    name: Annotated[str | None, typer.Argument(help="Name of the cluster. [default: default]")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of the cluster. [default: default]", autocompletion=complete.clusters)
+    ] = None,
     all_: Annotated[bool, typer.Option("--all", help="End every cluster.")] = False,
 ) -> None:
     """End a cluster and remove everything of it: processes, data, keys, control groups.
 
-    Examples:  scaletest cluster down   |   scaletest cluster down --all
+    Examples:
+      scaletest cluster down
+      scaletest cluster down --all
     """
     from scaletest.cli import _clusters
 

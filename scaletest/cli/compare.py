@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import enum
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from scaletest.cli import _completion as complete
 from scaletest.cli._formats import Format
 from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption, schema_option
 
@@ -30,18 +30,25 @@ def compare(
         typer.Argument(
             metavar="BASE",
             help="Run directory, directory of runs, pattern in quotes, name under results/, `latest`, or saved baseline.",
+            autocompletion=complete.sides,
         ),
     ],
-    new: Annotated[list[str], typer.Argument(metavar="NEW...", help="The same; each is compared with BASE.")],
+    new: Annotated[
+        list[str],
+        typer.Argument(metavar="NEW...", help="The same; each is compared with BASE.", autocompletion=complete.sides),
+    ],
     fail: Annotated[
         list[str] | None,
         typer.Option(
-            "--fail", metavar="METRIC:ALLOWED", help="Exit 99 when a metric is worse by more, like p99:10%; repeatable."
+            "--fail",
+            metavar="METRIC:ALLOWED",
+            help="Exit 99 when a metric is worse by more, like p99:10%; repeatable.",
+            autocompletion=complete.fail_rules,
         ),
     ] = None,
     gate: Annotated[
         bool,
-        typer.Option("--gate", help="Gate by the rules of the project or the profile; without any, on every metric."),
+        typer.Option("--gate", help="Gate by the rules of settings or the profile; without any, on every metric."),
     ] = False,
     despite: Annotated[
         list[Despite] | None,
@@ -50,7 +57,12 @@ def compare(
     format_: Annotated[Format, typer.Option("--format", help="text, json, markdown or junit.")] = Format.TEXT,
     report: Annotated[
         list[str] | None,
-        typer.Option("--report", metavar="FORMAT=PATH", help="Write the comparison to a file too; repeatable."),
+        typer.Option(
+            "--report",
+            metavar="FORMAT=PATH",
+            help="Write the comparison to a file too; repeatable.",
+            autocompletion=complete.comparison_files,
+        ),
     ] = None,
     results: ResultsOption = RESULTS,
     baselines: BaselinesOption = None,
@@ -62,18 +74,21 @@ def compare(
 
     Exits 0, or with a gate (--fail, --gate): 99 for a regression, 4 when it cannot be told.
 
-    Examples:  scaletest compare 'results/*-before*' 'results/*-after*'   |   scaletest compare main latest --fail p99:10%
+    Examples:
+      scaletest compare 'results/*-before*' 'results/*-after*'
+      scaletest compare main latest --fail p99:10%
+      scaletest compare main latest --gate --report junit=junit.xml
     """
     from scaletest.cli._comparisons import check_format, deliver_comparison, parse_comparison_files
     from scaletest.cli._gating import rules_for, runs_profile
-    from scaletest.core.project import read_project
+    from scaletest.cli._settings import settings
     from scaletest.report.comparison_build import build_comparison
     from scaletest.report.sides import find_side
 
     check_format(format_)
     files = parse_comparison_files(report or ())
-    project = read_project(Path())
-    sides = [find_side(reference, results, baselines or project.baselines) for reference in (base, *new)]
-    rules = rules_for(fail or [], project, runs_profile(sides[1]), asked=gate)
+    found = settings()
+    sides = [find_side(reference, results, baselines or found.baselines) for reference in (base, *new)]
+    rules = rules_for(fail or [], found, runs_profile(sides[1]), asked=gate)
     document = build_comparison(sides[0], sides[1:], rules, despite={item.value for item in despite or ()})
     raise typer.Exit(int(deliver_comparison(document, files, format_)))

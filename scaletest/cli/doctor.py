@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from enum import StrEnum
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from scaletest.cli import _completion as complete
 from scaletest.cli._options import BinaryOption, SetOption, SizeOption
 from scaletest.core.errors import ExitCode
 
@@ -28,7 +30,11 @@ class Format(StrEnum):
 
 def doctor(
     profile: Annotated[
-        str | None, typer.Argument(help="Built-in profile, or path of a YAML file. [default: what every run needs]")
+        str | None,
+        typer.Argument(
+            help="Built-in profile, or path of a YAML file. [default: what every run needs]",
+            autocompletion=complete.profiles,
+        ),
     ] = None,
     set_: SetOption = None,
     size: SizeOption = None,
@@ -37,8 +43,11 @@ def doctor(
 ) -> None:
     """Say what this machine lacks for a profile, and what mends it. Exit code 3 when something is missing.
 
-    Examples:  scaletest doctor   |   scaletest doctor smoke --set nodes=7000
+    Examples:
+      scaletest doctor
+      scaletest doctor smoke --set nodes=7000
     """
+    from scaletest.cli._settings import settings, versions_of
     from scaletest.controlplane.binaries import parse_binary_flags
     from scaletest.core.errors import UsageError
     from scaletest.profile.loading import load_profile
@@ -47,7 +56,9 @@ def doctor(
     if profile is None and (set_ or size):
         msg = f"{'--set' if set_ else '--size'} changes a profile, and none is named"
         raise UsageError(msg, hint="For example: scaletest doctor smoke --set nodes=7000")
-    loaded = load_profile(profile, set_ or (), size=size) if profile is not None else None
+    loaded = (
+        load_profile(profile, set_ or (), size=size, versions=versions_of(settings())) if profile is not None else None
+    )
     checks = preflight(loaded.profile if loaded else None, parse_binary_flags(binary or ()))
     if format_ is Format.JSON:
         typer.echo(json.dumps([asdict(check) for check in checks], indent=2, ensure_ascii=False))
@@ -58,9 +69,10 @@ def doctor(
 
 
 def _print(checks: Sequence[Check]) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from scaletest.core.consoles import console
 
     styles = {"ok": "green", "warn": "yellow", "fail": "bold red"}
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
@@ -72,4 +84,4 @@ def _print(checks: Sequence[Check]) -> None:
         if check.remedy is not None:
             detail.append(f"\n→ {check.remedy}", style="dim" if check.level == "ok" else "")
         table.add_row(Text(check.level.value, style=styles[check.level]), check.name, detail)
-    Console(highlight=False).print(table)
+    console(sys.stdout).print(table)

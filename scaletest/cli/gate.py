@@ -7,8 +7,17 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli import _completion as complete
 from scaletest.cli._formats import Format
-from scaletest.cli._options import BaselinesOption, BinaryOption, ProfileArgument, QuietOption, SetOption, SizeOption
+from scaletest.cli._options import (
+    RESULTS,
+    BaselinesOption,
+    BinaryOption,
+    ProfileArgument,
+    ResultsOption,
+    SetOption,
+    SizeOption,
+)
 from scaletest.cli.compare import Despite
 
 __all__ = ["gate"]
@@ -17,7 +26,10 @@ __all__ = ["gate"]
 def gate(
     profile: ProfileArgument,
     baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="NAME", help="Saved baseline to compare with.")
+        str | None,
+        typer.Option(
+            "--baseline", metavar="NAME", help="Saved baseline to compare with.", autocompletion=complete.baselines
+        ),
     ] = None,
     against: Annotated[
         list[str] | None,
@@ -25,6 +37,7 @@ def gate(
             "--against",
             metavar="KEY=VALUE",
             help="Run the base, too, with kubernetes=1.31, etcd=3.5 or set:KEY=VALUE, in turns; repeatable.",
+            autocompletion=complete.against,
         ),
     ] = None,
     repeat: Annotated[
@@ -33,7 +46,10 @@ def gate(
     fail: Annotated[
         list[str] | None,
         typer.Option(
-            "--fail", metavar="METRIC:ALLOWED", help="A metric may be worse by so much, like p99:10%; repeatable."
+            "--fail",
+            metavar="METRIC:ALLOWED",
+            help="A metric may be worse by so much, like p99:10%; repeatable.",
+            autocompletion=complete.fail_rules,
         ),
     ] = None,
     despite: Annotated[
@@ -44,25 +60,34 @@ def gate(
     size: SizeOption = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Directory of the runs. [default: results/<UTC time>-<profile>-gate]"),
+        typer.Option("--output", "-o", help="Directory of the runs. [default: RESULTS/<UTC time>-<profile>-gate]"),
     ] = None,
+    results: ResultsOption = RESULTS,
     binary: BinaryOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run; do nothing.")] = False,
     baselines: BaselinesOption = None,
     format_: Annotated[Format, typer.Option("--format", help="text, json, markdown or junit.")] = Format.TEXT,
     report: Annotated[
         list[str] | None,
-        typer.Option("--report", metavar="FORMAT=PATH", help="Write the comparison to a file too; repeatable."),
+        typer.Option(
+            "--report",
+            metavar="FORMAT=PATH",
+            help="Write the comparison to a file too; repeatable.",
+            autocompletion=complete.comparison_files,
+        ),
     ] = None,
-    quiet: QuietOption = False,
 ) -> None:
     """Run a profile several times and compare: with a saved baseline, or with runs of a base in turns.
 
     Stops as soon as the answer is clear. Exits 0, 99 for a regression, 4 when it cannot be told.
 
-    Examples:  scaletest gate smoke --baseline main --fail p99:20%   |   scaletest gate smoke --against kubernetes=1.36
+    Examples:
+      scaletest gate smoke --baseline main --fail p99:20%
+      scaletest gate smoke --against kubernetes=1.36
+      scaletest gate ./mine.yaml --against set:flows.agent.steps.0.every=30s
     """
     from scaletest.cli import _comparisons, _gate
+    from scaletest.cli._settings import settings
 
     _gate.run_gate(
         _gate.GateRequest(
@@ -80,6 +105,7 @@ def gate(
             baselines=baselines,
             format=_comparisons.check_format(format_),
             reports=tuple(_comparisons.parse_comparison_files(report or ())),
-            quiet=quiet,
+            results=results,
+            settings=settings(),
         )
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli import _completion as complete
 from scaletest.cli._formats import Format
 from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption, schema_option
 
@@ -18,11 +19,17 @@ def history(
         typer.Argument(
             metavar="[RUN...]",
             help="Run directories, directories of runs, patterns in quotes, or saved baselines. [default: all under results/]",
+            autocompletion=complete.sides,
         ),
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", metavar="NAME", help="Only these, named as in --fail: p99, flow.*.p50; repeatable."),
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help="Only these, named as in --fail: p99, flow.*.p50; repeatable.",
+            autocompletion=complete.metrics,
+        ),
     ] = None,
     format_: Annotated[Format, typer.Option("--format", help="text, json or markdown.")] = Format.TEXT,
     report: Annotated[
@@ -37,7 +44,10 @@ def history(
 
     A shift is told when it is beyond chance and large enough to matter; eight runs are wanted. Exits 0: to gate, see `scaletest gate`.
 
-    Examples:  scaletest history   |   scaletest history '*-smoke' --metric p99   |   scaletest history 'nightly/*.json' --format json
+    Examples:
+      scaletest history
+      scaletest history 'results/*-smoke' --metric p99
+      scaletest history 'nightly/*.json' --format json
     """
     from scaletest.cli import _history
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -17,15 +18,21 @@ from scaletest.cli import (
     clean,
     cluster,
     compare,
+    config,
     doctor,
     gate,
     history,
+    init,
     open_page,
     profiles,
     report,
     run,
     runs,
 )
+from scaletest.cli._common import ColorOption, QuietOption, VerboseOption, complete_commands, take_common
+from scaletest.cli._completion import complete_for_bash
+from scaletest.cli._settings import defaults_of, settings_here, use_settings
+from scaletest.cli._streams import is_verbose
 from scaletest.core.errors import ExitCode, ScaletestError, of_the_machine
 
 __all__ = ["app", "main"]
@@ -33,7 +40,7 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="scaletest",
     help="Control-plane load and scale tests for Kubernetes: real control planes, fake nodes, measured verdicts.",
-    epilog="First run:  scaletest run smoke      Docs: docs/guide/",
+    epilog="First run:  scaletest run smoke      A profile of your own:  scaletest init",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     # Plain help, as kubectl prints it: importing what draws boxes takes longer than all else that --help does.
@@ -42,6 +49,7 @@ app = typer.Typer(
 )
 
 app.command("run")(run.run)
+app.command("init")(init.init)
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
 app.command("gate")(gate.gate)
@@ -54,6 +62,8 @@ app.add_typer(baseline.app, name="baseline")
 app.add_typer(profiles.app, name="profiles")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(binaries.app, name="binaries")
+app.add_typer(config.app, name="config")
+complete_commands(app)
 
 
 def _print_version(asked: bool) -> None:
@@ -64,17 +74,30 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    color: ColorOption = None,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
-    pass
+    found = settings_here()
+    # Other processes of ours, and what is far from the command line, look there.
+    os.environ.update(found.to_environment())
+    context.default_map = defaults_of(context.command, found)
+    use_settings(found)
+    take_common(color, quiet=quiet, verbose=verbose)
 
 
 def main() -> None:
     """Run the command line and exit with one of ``ExitCode``."""
     _open_closed_streams()
     _end_in_order_by_signal()
+    offered = complete_for_bash(os.environ, _complete)
+    if offered is not None:
+        sys.stdout.write(offered)
+        return
     try:
         app()
     except SystemExit as end:
@@ -94,6 +117,11 @@ def main() -> None:
         if problem is None:
             raise
         sys.exit(_tell(problem))
+
+
+def _complete(variables: Mapping[str, str]) -> None:
+    os.environ.update(variables)
+    app(prog_name="scaletest")
 
 
 def _end_in_order_by_signal() -> None:
@@ -124,6 +152,10 @@ def _tell(error: ScaletestError) -> int:
     """Say what went wrong; return the exit code."""
     # Where standard error is gone too (a closed terminal, a full disk), the exit code has to do.
     with contextlib.suppress(OSError):
+        if is_verbose():
+            import traceback
+
+            traceback.print_exception(error)
         typer.echo(f"scaletest: {error.message}", err=True)
         if error.hint:
             typer.echo(f"  {error.hint}", err=True)

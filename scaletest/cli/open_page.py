@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli import _completion as complete
 from scaletest.cli._options import RESULTS, ResultsOption
 
 __all__ = ["open_report"]
@@ -14,7 +15,12 @@ __all__ = ["open_report"]
 
 def open_report(
     run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Run or matrix directory, its name under results/, or `latest`.")
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="Run or matrix directory, its name under RESULTS, or `latest`.",
+            autocompletion=complete.runs,
+        ),
     ] = "latest",
     output: Annotated[
         Path | None,
@@ -24,7 +30,10 @@ def open_report(
 ) -> None:
     """Make the HTML report of a run and open it in a browser; print its path.
 
-    Examples:  scaletest open   |   scaletest open 20261130T120000Z-smoke   |   BROWSER=firefox scaletest open
+    Examples:
+      scaletest open
+      scaletest open 20261130T120000Z-smoke
+      BROWSER=firefox scaletest open latest --output report.html
     """
     import webbrowser
 

@@ -8,7 +8,9 @@ from typing import Annotated
 
 import typer
 
-from scaletest.cli._options import SetOption, SizeOption
+from scaletest.cli import _completion as complete
+from scaletest.cli._options import ProfileArgument, SetOption, SizeOption
+from scaletest.cli._streams import tell
 from scaletest.core.errors import Problem, ProfileError, UsageError
 
 __all__ = ["app"]
@@ -16,7 +18,13 @@ __all__ = ["app"]
 app = typer.Typer(help="List, show and validate profiles.", no_args_is_help=True)
 
 VariantOption = Annotated[
-    str | None, typer.Option("--variant", metavar="NAME", help="Take one of the variants that the profile names.")
+    str | None,
+    typer.Option(
+        "--variant",
+        metavar="NAME",
+        help="Take one of the variants that the profile names.",
+        autocompletion=complete.variants,
+    ),
 ]
 
 
@@ -38,7 +46,12 @@ class YamlOrJson(enum.StrEnum):
 def list_profiles(
     output: Annotated[TextOrJson, typer.Option("--format", help="How to write it.")] = TextOrJson.TEXT,
 ) -> None:
-    """List the built-in profiles."""
+    """List the built-in profiles.
+
+    Examples:
+      scaletest profiles list
+      scaletest profiles list --format json
+    """
     from scaletest.profile.builtin import built_in_profiles
 
     profiles = built_in_profiles()
@@ -53,18 +66,24 @@ def list_profiles(
 
 @app.command("show")
 def show(
-    profile: Annotated[str, typer.Argument(help="Name of a built-in profile, or a YAML file.")],
+    profile: ProfileArgument,
     set_: SetOption = None,
     size: SizeOption = None,
     variant: VariantOption = None,
     origin: Annotated[bool, typer.Option("--origin", help="Say where every value came from.")] = False,
     output: Annotated[YamlOrJson, typer.Option("--format", help="How to write it.")] = YamlOrJson.YAML,
 ) -> None:
-    """Print a profile as it will be run: parameters filled in, defaults included."""
+    """Print a profile as it will be run: parameters filled in, defaults included.
+
+    Examples:
+      scaletest profiles show smoke
+      scaletest profiles show smoke --set nodes=200 --origin
+    """
+    from scaletest.cli._settings import settings, versions_of
     from scaletest.profile.loading import load_profile
     from scaletest.profile.render import to_yaml, to_yaml_with_origins
 
-    loaded = load_profile(profile, set_ or [], size=size, variant=variant)
+    loaded = load_profile(profile, set_ or [], size=size, variant=variant, versions=versions_of(settings()))
     _print_warnings(loaded.warnings)
     if output is YamlOrJson.JSON:
         shown: dict[str, object] = {"profile": loaded.resolved}
@@ -79,10 +98,20 @@ def show(
 
 @app.command("validate")
 def validate(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML files or names of built-in profiles.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...", help="YAML files or names of built-in profiles.", autocompletion=complete.profiles
+        ),
+    ],
     set_: SetOption = None,
 ) -> None:
-    """Check profiles in each of their sizes and variants; all problems of all files are shown, and any ends in exit code 2."""
+    """Check profiles in each of their sizes and variants; all problems of all files are shown, and any ends in exit code 2.
+
+    Examples:
+      scaletest profiles validate mine.yaml
+      scaletest profiles validate profiles/*.yaml
+    """
     from scaletest.profile.loading import load_profile
     from scaletest.runner.versions import version_problems
 
@@ -109,4 +138,4 @@ def validate(
 
 def _print_warnings(warnings: list[Problem]) -> None:
     for warning in warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        tell(f"warning: {warning}")

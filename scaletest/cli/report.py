@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli import _completion as complete
 from scaletest.cli._formats import Format
 from scaletest.cli._options import RESULTS, ResultsOption, schema_option
 
@@ -16,7 +17,11 @@ __all__ = ["report"]
 def report(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="Run or matrix directory, its name under results/, or `latest`."),
+        typer.Argument(
+            metavar="RUN...",
+            help="Run or matrix directory, its name under RESULTS, or `latest`.",
+            autocompletion=complete.runs,
+        ),
     ],
     format_: Annotated[Format, typer.Option("--format", help="What to write the report as.")] = Format.TEXT,
     output: Annotated[
@@ -36,11 +41,10 @@ def report(
 
     A report that could be made exits 0 whatever its verdict; --exit-code gives that of the verdict.
 
-    Examples:  scaletest report latest   |   scaletest report results/* --format json | jq .verdict
-
-    scaletest report latest --format html --output report.html
-
-    scaletest report results/* --format junit --output junit.xml --exit-code
+    Examples:
+      scaletest report latest
+      scaletest report latest --format html --output report.html
+      scaletest report results/* --format junit --output junit.xml --exit-code
     """
     from scaletest.analysis.verdict import worst
     from scaletest.cli import _reports

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli import _completion as complete
 from scaletest.cli._formats import Format
-from scaletest.cli._options import BinaryOption, ProfileArgument, QuietOption, SetOption, SizeOption
+from scaletest.cli._options import RESULTS, BinaryOption, ProfileArgument, ResultsOption, SetOption, SizeOption
 
 __all__ = ["run"]
 
@@ -23,13 +24,20 @@ def run(
             "--variant",
             metavar="NAME[,NAME]",
             help="Of a profile with variants, only these. [default: all, as a matrix]",
+            autocompletion=complete.variants,
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Run directory. [default: results/<UTC time>-<profile>]")
+        Path | None, typer.Option("--output", "-o", help="Run directory. [default: RESULTS/<UTC time>-<profile>]")
     ] = None,
+    results: ResultsOption = RESULTS,
     cluster: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Run on a cluster that `scaletest cluster up` started.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Run on a cluster that `scaletest cluster up` started.",
+            autocompletion=complete.clusters,
+        ),
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the control plane up after the run.")] = False,
     binary: BinaryOption = None,
@@ -38,7 +46,12 @@ def run(
     ] = False,
     matrix: Annotated[
         list[str] | None,
-        typer.Option("--matrix", metavar="KEY=V1,V2", help="Run every combination of values; repeatable."),
+        typer.Option(
+            "--matrix",
+            metavar="KEY=V1,V2",
+            help="Run every combination of values; repeatable.",
+            autocompletion=complete.matrix_keys,
+        ),
     ] = None,
     repeat: Annotated[int, typer.Option("--repeat", metavar="N", help="Run each variant of a matrix N times.")] = 1,
     resume: Annotated[
@@ -47,24 +60,26 @@ def run(
     format_: Annotated[Format, typer.Option("--format", help="What to write the report on stdout as.")] = Format.TEXT,
     report: Annotated[
         list[str] | None,
-        typer.Option("--report", metavar="FORMAT=PATH", help="Write the report to a file too; repeatable."),
+        typer.Option(
+            "--report",
+            metavar="FORMAT=PATH",
+            help="Write the report to a file too; repeatable.",
+            autocompletion=complete.report_files,
+        ),
     ] = None,
-    quiet: QuietOption = False,
 ) -> None:
     """Run a profile on a real control plane and report where it stands.
 
     The exit code is the verdict: 0 pass, 99 an objective failed, 4 invalid measurement, 3 environment, 130 interrupted.
 
-    Examples:  scaletest run smoke   |   scaletest run smoke --set nodes=200   |   scaletest run ./mine.yaml --dry-run
-
-    scaletest run openai-outage --size quick --report html=report.html --report junit=junit.xml
-
-    scaletest run smoke --matrix nodes=50,500 --matrix kubernetes=1.31,1.37 --repeat 3
-
-    scaletest run what-if-agent --variant as-it-is,own-node
+    Examples:
+      scaletest run smoke --set nodes=200
+      scaletest run openai-outage --size quick --report html=report.html
+      scaletest run smoke --matrix kubernetes=1.31,1.37 --repeat 3
     """
     from scaletest.cli import _running
     from scaletest.cli._reports import parse_report_files, refuse_on_terminal
+    from scaletest.cli._settings import settings, versions_of
 
     refuse_on_terminal(format_)
     request = _running.RunRequest(
@@ -79,7 +94,8 @@ def run(
         dry_run=dry_run,
         format=format_,
         reports=tuple(parse_report_files(report or ())),
-        quiet=quiet,
+        results=results,
+        versions=versions_of(settings()),
     )
     if not matrix and repeat == 1 and resume is None and len(request.variants) < 2:
         _running.run_profile(request)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scaletest.cli._options import RESULTS, schema_option
+from scaletest.cli import _completion as complete
+from scaletest.cli._options import RESULTS, ResultsOption, schema_option
 
 if TYPE_CHECKING:
     from scaletest.report.drawing import Drawn
@@ -38,8 +39,9 @@ class Outcome(enum.StrEnum):
     UNREADABLE = "unreadable"
 
 
-_Results = Annotated[Path, typer.Option("--results", help="Where runs are.")]
-_Profile = Annotated[str | None, typer.Option("--profile", metavar="NAME", help="Of this profile.")]
+_Profile = Annotated[
+    str | None, typer.Option("--profile", metavar="NAME", help="Of this profile.", autocompletion=complete.profiles)
+]
 _Outcomes = Annotated[list[Outcome] | None, typer.Option("--verdict", help="That came to this; repeatable.")]
 _Older = Annotated[str | None, typer.Option("--older-than", metavar="AGE", help="Begun longer ago: 12h, 30d.")]
 _Newer = Annotated[str | None, typer.Option("--newer-than", metavar="AGE", help="Begun since: 12h, 30d.")]
@@ -47,7 +49,7 @@ _Newer = Annotated[str | None, typer.Option("--newer-than", metavar="AGE", help=
 
 @app.command("list")
 def list_(
-    results: _Results = RESULTS,
+    results: ResultsOption = RESULTS,
     profile: _Profile = None,
     verdict: _Outcomes = None,
     older_than: _Older = None,
@@ -57,7 +59,9 @@ def list_(
 ) -> None:
     """List runs and matrices, the oldest first.
 
-    Examples:  scaletest runs list   |   scaletest runs list --verdict fail --newer-than 7d
+    Examples:
+      scaletest runs list
+      scaletest runs list --verdict fail --newer-than 7d
     """
     import sys
 
@@ -76,7 +80,7 @@ def list_(
 
 @app.command()
 def prune(
-    results: _Results = RESULTS,
+    results: ResultsOption = RESULTS,
     profile: _Profile = None,
     verdict: _Outcomes = None,
     older_than: _Older = None,
@@ -88,7 +92,9 @@ def prune(
 
     What may still be going on, or cannot be read, is never removed.
 
-    Examples:  scaletest runs prune --older-than 30d   |   scaletest runs prune --profile smoke --keep 10 --yes
+    Examples:
+      scaletest runs prune --older-than 30d
+      scaletest runs prune --profile smoke --keep 10 --yes
     """
     import shutil
 

@@ -14,10 +14,9 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scaletest.core.errors import RunDirectoryError
-from scaletest.core.rundir import VERDICT_NAME, write_json
+from scaletest.core.rundir import MATRIX_INFO_NAME, VERDICT_NAME, write_json
 
 __all__ = [
-    "MATRIX_INFO_NAME",
     "MATRIX_SCHEMA_VERSION",
     "VARIANT_AXIS",
     "Axis",
@@ -30,7 +29,6 @@ __all__ = [
     "write_matrix_info",
 ]
 
-MATRIX_INFO_NAME: Final = "matrix.json"
 MATRIX_SCHEMA_VERSION: Final = 1
 VARIANT_AXIS: Final = "variant"
 """Key of the axis whose values are variants that the profile names."""

@@ -1,23 +1,19 @@
-"""What a project says of itself: ``[tool.scaletest]`` of its ``pyproject.toml``, and where its baselines are.
+"""Which project a directory belongs to, and where that project keeps its baselines.
 
-The project is the nearest directory, from the current one upwards, with a ``.scaletest`` or a ``pyproject.toml``; else the current one.
+The project is the nearest directory, from the given one upwards, with a ``.scaletest`` or a ``pyproject.toml``; else that directory itself.
 """
 
 from __future__ import annotations
 
-import tomllib
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from scaletest.core.errors import UsageError
-
-__all__ = ["BASELINES_DIR", "Project", "read_project"]
+__all__ = ["BASELINES_DIR", "Project", "find_project"]
 
 PROJECT_FILE: Final = "pyproject.toml"
 BASELINES_DIR: Final = Path(".scaletest") / "baselines"
-
-_KNOWN: Final = ("fail",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +21,10 @@ class Project:
     """A project."""
 
     directory: Path
-    fail: tuple[str, ...] = ()
-    """Rules of the regression gate."""
 
     @property
     def baselines(self) -> Path:
-        """Directory of its baselines; may not be there yet."""
+        """Directory of its baselines, unless a setting names another; may not be there yet."""
         return self.directory / BASELINES_DIR
 
     @property
@@ -39,36 +33,16 @@ class Project:
         return self.directory / PROJECT_FILE
 
 
-def read_project(start: Path) -> Project:
-    """Find and read the project of a directory. Raises UsageError for a ``[tool.scaletest]`` that cannot be read."""
-    start = start.absolute()
-    directory = next(
-        (path for path in (start, *start.parents) if (path / ".scaletest").is_dir() or (path / PROJECT_FILE).is_file()),
-        start,
-    )
-    settings = _settings(directory / PROJECT_FILE)
-    unknown = next((key for key in settings if key not in _KNOWN), None)
-    if unknown is not None:
-        msg = f"{directory / PROJECT_FILE}: tool.scaletest.{unknown}: no such key; there are: {', '.join(_KNOWN)}"
-        raise UsageError(msg)
-    fail = settings.get("fail", [])
-    if not isinstance(fail, list) or not all(isinstance(rule, str) for rule in fail):
-        msg = f"{directory / PROJECT_FILE}: tool.scaletest.fail: not a list of texts"
-        raise UsageError(msg, hint='Write: fail = ["p99:10%"]')
-    return Project(directory, tuple(fail))
-
-
-def _settings(path: Path) -> dict[str, Any]:
+def find_project(start: Path) -> Project:
+    """Return the project of a directory."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        start = start.absolute()
     except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        msg = f"{path}: cannot be read: {error}"
-        raise UsageError(msg) from None
-    tool = data.get("tool")
-    settings = tool.get("scaletest", {}) if isinstance(tool, dict) else {}
-    if not isinstance(settings, dict):
-        msg = f"{path}: tool.scaletest: no table"
-        raise UsageError(msg)
-    return settings
+        # The current directory was removed under us.
+        return Project(start)
+    return Project(next((path for path in (start, *start.parents) if _is_project(path)), start))
+
+
+def _is_project(directory: Path) -> bool:
+    # Unlike Path.is_file, these say no where a directory may not be looked into.
+    return os.path.isdir(directory / ".scaletest") or os.path.isfile(directory / PROJECT_FILE)  # noqa: PTH112, PTH113

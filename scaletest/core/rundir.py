@@ -17,17 +17,20 @@ from scaletest.core.wholefile import write_whole
 
 __all__ = [
     "LOGS_DIR",
+    "MATRIX_INFO_NAME",
     "PROFILES_DIR",
     "RUN_INFO_NAME",
     "RUN_SCHEMA_VERSION",
     "VERDICT_NAME",
     "RunInfo",
     "read_run_info",
+    "run_names",
     "write_json",
     "write_run_info",
 ]
 
 RUN_INFO_NAME: Final = "run.json"
+MATRIX_INFO_NAME: Final = "matrix.json"
 VERDICT_NAME: Final = "verdict.json"
 LOGS_DIR: Final = "logs"
 """Where the logs of the components lie, from the end of the run on."""
@@ -62,6 +65,18 @@ class RunInfo:
     facts: Mapping[str, str] = field(default_factory=dict)
     """What a reader has to know to read the numbers (heartbeat factor, kept cluster, …): title and sentence."""
     schema_version: int = RUN_SCHEMA_VERSION
+
+
+def run_names(results: Path) -> list[str]:
+    """Return the names of the runs and matrices under ``results``, oldest first: names begin with the time."""
+    try:
+        return sorted(
+            entry.name
+            for entry in results.iterdir()
+            if (entry / RUN_INFO_NAME).is_file() or (entry / MATRIX_INFO_NAME).is_file()
+        )
+    except OSError:
+        return []
 
 
 def write_json(path: Path, value: Any) -> None:

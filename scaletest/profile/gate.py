@@ -12,11 +12,10 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
+from scaletest.core.settings import MOST_REPEATS
 from scaletest.profile.model import Model
 
-__all__ = ["MOST_REPEATS", "GateSpec", "split_rule"]
-
-MOST_REPEATS: Final = 30
+__all__ = ["GateSpec", "split_rule"]
 
 _PERCENT: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?\s*%", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]|\.[0-9]", re.ASCII)

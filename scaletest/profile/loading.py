@@ -15,7 +15,15 @@ from typing import Any
 from scaletest.core.errors import Problem, ProfileError, UsageError
 from scaletest.profile.builtin import find_profile
 from scaletest.profile.checks import check_profile
-from scaletest.profile.overrides import Overridden, Override, apply_overrides, size_overrides, variant_overrides
+from scaletest.profile.overrides import (
+    Overridden,
+    Override,
+    VersionSetting,
+    apply_overrides,
+    size_overrides,
+    variant_overrides,
+    version_overrides,
+)
 from scaletest.profile.parameters import Scalar, Substitution, check_names, substitute
 from scaletest.profile.places import Issue, Path, dotted, leaves, nearest, value_at
 from scaletest.profile.schema import BeyondSpec, Profile, SearchSpec
@@ -89,9 +97,16 @@ class LoadedProfile:
 
 
 def load_profile(
-    reference: str, overrides: Sequence[str] = (), *, size: str | None = None, variant: str | None = None
+    reference: str,
+    overrides: Sequence[str] = (),
+    *,
+    size: str | None = None,
+    variant: str | None = None,
+    versions: Sequence[VersionSetting] = (),
 ) -> LoadedProfile:
     """Load a built-in profile by name or a YAML file by path: in one of its sizes, over that in one of its variants, then with overrides.
+
+    ``versions`` of settings go over what the file says, and under all else.
 
     Raises UsageError for an unknown name, size or variant and ProfileError with all problems, by line, for everything else.
     """
@@ -103,7 +118,7 @@ def load_profile(
     if not isinstance(document.data, dict):
         what = f"is {'a list' if isinstance(document.data, list) else 'a single value'}, not a mapping (key: value)"
         raise ProfileError([Problem(what, file=file, line=document.line(()))])
-    named: list[Override] = []
+    named = version_overrides(document.data, versions)
     if size is not None:
         _refuse_unknown(document.data, "size", size, reference)
         named += size_overrides(document.data, size)

@@ -16,7 +16,7 @@ import copy
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from scaletest.core.errors import Problem, ProfileError
 from scaletest.profile.parameters import kind_of
@@ -24,7 +24,17 @@ from scaletest.profile.places import Path, dotted, nearest, show
 from scaletest.profile.structure import Shape, shape_at
 from scaletest.profile.yamlfile import parse_text, resolve_scalar
 
-__all__ = ["Overridden", "Override", "apply_overrides", "parse_override", "size_overrides", "variant_overrides"]
+__all__ = [
+    "Overridden",
+    "Override",
+    "VersionSetting",
+    "apply_overrides",
+    "next_keys",
+    "parse_override",
+    "size_overrides",
+    "variant_overrides",
+    "version_overrides",
+]
 
 
 _CHOSEN: Final = {"sizes": "size", "variants": "variant"}
@@ -39,7 +49,7 @@ class Override:
     text: str
     value: Any
     named: str | None = None
-    """The option that chose the set of values that this one is of: ``--size quick``."""
+    """What else than ``--set`` gave it: the option that chose the set of values that it is of (``--size quick``), or a setting."""
 
     def __str__(self) -> str:
         option = "--set" if self.named is None else f"{self.named}:"
@@ -49,6 +59,15 @@ class Override:
     def is_quoted(self) -> bool:
         """Whether the value was written in quotes or brackets, or in a file, so that its type is meant."""
         return self.named is not None or _is_quoted(self.text)
+
+
+class VersionSetting(NamedTuple):
+    """A version that a setting names in place of the profile's."""
+
+    component: str
+    """``kubernetes`` or ``etcd``."""
+    version: str
+    given_by: str
 
 
 def _is_quoted(text: str) -> bool:
@@ -88,6 +107,19 @@ def parse_override(text: str) -> Override:
     if document.problems:
         raise ProfileError(document.problems)
     return Override(key, value, document.data)
+
+
+def version_overrides(data: Any, settings: Sequence[VersionSetting]) -> list[Override]:
+    """Return what versions of settings change: the parameter that has the version in this profile, or the version itself."""
+    found = []
+    for component, version, given_by in settings:
+        written = _inner(_inner(data, "controlPlane"), component)
+        name = re.fullmatch(r"\{([A-Za-z][A-Za-z0-9_-]*)\}", written) if isinstance(written, str) else None
+        key = (
+            name[1] if name and _inner(_inner(data, "parameters"), name[1]) is not None else f"controlPlane.{component}"
+        )
+        found.append(Override(key, version, version, given_by))
+    return found
 
 
 def size_overrides(data: Any, size: str) -> list[Override]:
@@ -222,6 +254,44 @@ def _step(part: str, path: Path, shape: Shape, values: Any, parameters: tuple[st
     if part not in shape.keys:
         raise _unknown(part, path, (*shape.keys, *(() if path else parameters)))
     return part
+
+
+def next_keys(data: Any, begun: str) -> list[str]:
+    """Return the keys that go on from one that is begun, one part further: with ``=`` where a value follows, else with a dot.
+
+    Without a dot in it these are the parameters of a profile and its parts; nothing for a place that there is not.
+    """
+    *above, _ = begun.split(".")
+    path: Path = ()
+    values = data
+    for part in above:
+        shape = shape_at(path)
+        if shape is None or shape.kind == "scalar":
+            return []
+        try:
+            step = _step(part, path, shape, values, ())
+        except _Unusable:
+            return []
+        path, values = (*path, step), _under(values, step)
+    parameters = _inner(data, "parameters") if not path else None
+    found = [f"{name}=" for name in parameters] if isinstance(parameters, dict) else []
+    prefix = "".join(f"{part}." for part in above)
+    for child in _children(path, values):
+        shape = shape_at((*path, int(child) if child.isdigit() else child)) or shape_at((*path, 0))
+        found.append(f"{prefix}{child}{'=' if shape is None or shape.kind == 'scalar' else '.'}")
+    return found
+
+
+def _children(path: Path, values: Any) -> list[str]:
+    shape = shape_at(path)
+    if shape is None or shape.kind == "scalar":
+        return []
+    if shape.kind == "list":
+        items = values if isinstance(values, list) else []
+        return [_item_name(item, path) or str(index) for index, item in enumerate(items)]
+    if shape.kind == "map" and shape.choices is None:
+        return [str(key) for key in values] if isinstance(values, dict) else []
+    return [key for key in shape.keys if path or key not in {"name", "summary", "parameters", *_CHOSEN}]
 
 
 def _item(part: str, path: Path, items: list[Any]) -> int:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from scaletest.core.consoles import ColorSystem
 from scaletest.report import glyphs
 from scaletest.report.comparison_document import (
     CandidateReport,
@@ -18,7 +19,7 @@ from scaletest.report.comparison_document import (
     DifferenceReport,
     SideReport,
 )
-from scaletest.report.terminal import ColorSystem, print_drawn, render_drawn
+from scaletest.report.terminal import print_drawn, render_drawn
 
 __all__ = ["print_comparison", "render_comparison"]
 

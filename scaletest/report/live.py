@@ -22,6 +22,7 @@ from rich import color
 from rich.console import Console
 from rich.text import Text
 
+from scaletest.core.consoles import ColorSystem, color_system
 from scaletest.core.journal import Record
 from scaletest.profile.schema import Profile
 from scaletest.report.glyphs import to_ascii
@@ -29,7 +30,7 @@ from scaletest.report.live_screen import Screen, Size, size_of
 from scaletest.report.live_state import LiveState
 from scaletest.report.live_view import draw
 from scaletest.report.progress import ProgressWriter
-from scaletest.report.terminal import ColorSystem, color_system, shows_unicode
+from scaletest.report.terminal import shows_unicode
 
 __all__ = ["DRAWN_EVERY_S", "LiveView", "can_show", "to_lines"]
 

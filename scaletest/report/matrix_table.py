@@ -17,11 +17,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from scaletest.core.consoles import ColorSystem
 from scaletest.report import glyphs
 from scaletest.report.matrix_document import CellReport, MatrixDocument, RowReport, VariantReport
 from scaletest.report.ranking_drawn import draw_ranking
 from scaletest.report.said import matrix as said
-from scaletest.report.terminal import ColorSystem, print_drawn, render_drawn
+from scaletest.report.terminal import print_drawn, render_drawn
 
 __all__ = ["print_matrix", "render_matrix"]
 

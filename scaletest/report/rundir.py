@@ -13,8 +13,7 @@ from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import Verdict, judge
 from scaletest.core.errors import RunDirectoryError
 from scaletest.core.journal import JOURNAL_NAME, JournalReader
-from scaletest.core.matrixdir import is_matrix
-from scaletest.core.rundir import RUN_INFO_NAME, RunInfo, read_run_info
+from scaletest.core.rundir import RunInfo, read_run_info, run_names
 
 __all__ = ["LATEST", "JournalHealth", "LoadedRun", "find_run", "load_run"]
 
@@ -78,7 +77,7 @@ def _age_s(path: Path) -> float:
 
 def find_run(reference: str, results: Path) -> Path:
     """Return the directory that a path, a name under ``results`` or ``latest`` refers to. Raises RunDirectoryError."""
-    names = _run_names(results)
+    names = run_names(results)
     if reference == LATEST:
         if not names:
             raise RunDirectoryError(results, "holds no run", hint="Make one: scaletest run smoke")
@@ -91,13 +90,3 @@ def find_run(reference: str, results: Path) -> Path:
     near = get_close_matches(reference, names, n=1)
     hint = f"Did you mean {near[0]}?" if near else f"Runs are under {results}/; `{LATEST}` is the newest."
     raise RunDirectoryError(path, f"no such directory, and no run of this name under {results}/", hint=hint)
-
-
-def _run_names(results: Path) -> list[str]:
-    """Return the names of the runs and matrices under ``results``, oldest first: names begin with the time."""
-    try:
-        return sorted(
-            entry.name for entry in results.iterdir() if (entry / RUN_INFO_NAME).is_file() or is_matrix(entry)
-        )
-    except OSError:
-        return []

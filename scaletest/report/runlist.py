@@ -15,8 +15,8 @@ from pydantic import Field
 
 from scaletest.core.errors import RunDirectoryError
 from scaletest.core.journal import JOURNAL_NAME
-from scaletest.core.matrixdir import MATRIX_INFO_NAME, is_matrix, read_matrix_info
-from scaletest.core.rundir import RUN_INFO_NAME, VERDICT_NAME, read_run_info
+from scaletest.core.matrixdir import is_matrix, read_matrix_info
+from scaletest.core.rundir import MATRIX_INFO_NAME, RUN_INFO_NAME, VERDICT_NAME, read_run_info
 from scaletest.report.document import Part
 
 __all__ = ["OUTCOMES", "Filter", "ListedRun", "ListedRunReport", "list_runs"]

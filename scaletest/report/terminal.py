@@ -1,27 +1,23 @@
 """The final report in the terminal: verdict and objectives first, then the story, then the numbers.
 
 Drawn with Rich at any width from 80 columns on, into text: the same document gives the same text on every machine. Colours
-follow the terminal (``NO_COLOR``, ``TERM=dumb`` and pipes get none); a terminal without Unicode gets ASCII.
+follow ``--color`` and the terminal (``NO_COLOR``, ``TERM=dumb`` and pipes get none); a terminal without Unicode gets ASCII.
 """
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterable
-from typing import Final, Literal, TextIO
+from typing import TextIO
 
 from rich.console import Console
 
+from scaletest.core.consoles import ColorSystem, color_system, console
 from scaletest.report.document import Document
 from scaletest.report.glyphs import to_ascii
 from scaletest.report.sections import SECTIONS, Drawn
 
-__all__ = ["ColorSystem", "color_system", "print_drawn", "print_report", "render", "render_drawn", "shows_unicode"]
-
-ColorSystem = Literal["standard", "256", "truecolor"]
-
-_SYSTEMS: Final[dict[str, ColorSystem]] = {"standard": "standard", "256": "256", "truecolor": "truecolor"}
-
+__all__ = ["print_drawn", "print_report", "render", "render_drawn", "shows_unicode"]
 
 Parts = Callable[[int], Iterable[Iterable[Drawn]]]
 """Gives what is drawn at a width, in parts with an empty line before each."""
@@ -44,37 +40,30 @@ def _sections(document: Document) -> Parts:
 def render_drawn(parts: Parts, *, width: int, unicode: bool = True, colors: ColorSystem | None = None) -> str:
     """Draw parts as text that ends in a newline."""
     out = io.StringIO()
-    console = Console(
+    drawn = Console(
         file=out, width=max(width, 40), force_terminal=colors is not None, color_system=colors, no_color=colors is None,
         markup=False, emoji=False, highlight=False, legacy_windows=False, _environ={},
     )  # fmt: skip
-    for part in parts(console.width):
-        _print_part(console, part)
+    for part in parts(drawn.width):
+        _print_part(drawn, part)
     text = out.getvalue()
     if colors is None:
         text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
     return text if unicode else to_ascii(text)
 
 
-def _print_part(console: Console, part: Iterable[Drawn]) -> None:
+def _print_part(drawn: Console, part: Iterable[Drawn]) -> None:
     for index, item in enumerate(part):
         if index == 0:
-            console.print()
-        console.print(item)
+            drawn.print()
+        drawn.print(item)
 
 
 def print_drawn(parts: Parts, stream: TextIO) -> None:
     """Print parts as the stream can show them."""
-    width, unicode = Console(file=stream).width, shows_unicode(stream)
+    width, unicode = console(stream).width, shows_unicode(stream)
     stream.write(render_drawn(parts, width=width, unicode=unicode, colors=color_system(stream)))
     stream.flush()
-
-
-def color_system(stream: TextIO) -> ColorSystem | None:
-    """Return the colours that a stream shows; None for none."""
-    console = Console(file=stream)
-    system = console.color_system if console.is_terminal and not console.no_color else None
-    return _SYSTEMS.get(system or "")
 
 
 def shows_unicode(stream: TextIO) -> bool:

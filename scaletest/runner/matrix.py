@@ -22,6 +22,7 @@ from scaletest.core.errors import Problem, ProfileError, UsageError
 from scaletest.core.matrixdir import VARIANT_AXIS, Axis, VariantEntry
 from scaletest.core.units import write_bytes, write_number
 from scaletest.profile.loading import LoadedProfile, load_profile
+from scaletest.profile.overrides import VersionSetting
 from scaletest.profile.places import dotted, leaves
 from scaletest.profile.schema import COMPONENTS, ComponentName, Profile
 from scaletest.runner.plan import RunPlan, make_plan
@@ -164,6 +165,7 @@ def make_matrix(
     *,
     size: str | None = None,
     named: Sequence[str] = (),
+    versions: Sequence[VersionSetting] = (),
     repeat: int,
     host: Host,
     limits: Mapping[str, Mapping[str, Any]] | None = None,
@@ -183,7 +185,7 @@ def make_matrix(
         for values in itertools.product(*(axis.values for axis in axes))
     ]
     choices = [_Choice(values, values[VARIANT_AXIS] if named else None) for values in combined]
-    plain = _load_all(reference, overrides, choices, size)
+    plain = _load_all(reference, overrides, choices, size, versions)
     _refuse_same(choices, plain)
     if limits is None:
         limits = common_limits([loaded.profile for loaded in plain], host)
@@ -191,7 +193,7 @@ def make_matrix(
         replace(choice, flags=limit_overrides(loaded.profile, limits))
         for choice, loaded in zip(choices, plain, strict=True)
     ]
-    limited = _load_all(reference, overrides, with_limits, size)
+    limited = _load_all(reference, overrides, with_limits, size, versions)
     names = _unique([_name(axes, choice.values) for choice in choices])
     variants = [
         Variant(name, choice.values, loaded, make_plan(loaded.profile, host))
@@ -235,6 +237,7 @@ def _load_all(
     overrides: Sequence[str],
     choices: Sequence[_Choice],
     size: str | None,
+    versions: Sequence[VersionSetting],
 ) -> list[LoadedProfile]:
     loaded: list[LoadedProfile] = []
     problems: dict[Problem, list[str]] = {}
@@ -242,7 +245,7 @@ def _load_all(
         chosen = {f"--set {key}={value}": (key, value) for key, value in choice.sets.items()}
         try:
             sets = [*overrides, *(f"{key}={value}" for key, value in choice.sets.items()), *choice.flags]
-            loaded.append(load_profile(reference, sets, size=size, variant=choice.variant))
+            loaded.append(load_profile(reference, sets, size=size, variant=choice.variant, versions=versions))
         except ProfileError as error:
             for problem in error.problems:
                 key, value = chosen.get(problem.file or "", ("", ""))

@@ -17,7 +17,6 @@ from typing import Any
 
 from scaletest.core.errors import EnvironmentProblem, ExitCode, RunDirectoryError, ScaletestError, UsageError
 from scaletest.core.matrixdir import (
-    MATRIX_INFO_NAME,
     VARIANT_AXIS,
     Axis,
     MatrixInfo,
@@ -28,6 +27,7 @@ from scaletest.core.matrixdir import (
     read_matrix_info,
     write_matrix_info,
 )
+from scaletest.core.rundir import MATRIX_INFO_NAME
 from scaletest.profile.places import show
 from scaletest.runner.matrix import Matrix, first_difference, run_names
 from scaletest.runner.session import RunResult

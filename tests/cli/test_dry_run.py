@@ -40,7 +40,6 @@ def dry_run(tmp_path: Path, *, cluster: str | None = "ci", binaries: tuple[str, 
                 keep=False,
                 binaries=binaries,
                 dry_run=True,
-                quiet=False,
             )
         )
     assert isinstance(ended.value.code, int)

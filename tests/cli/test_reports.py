@@ -124,7 +124,7 @@ def test_a_report_that_cannot_be_made_is_refused_before_the_run(
 
 def request(*files: str, form: Format = Format.TEXT) -> RunRequest:
     return RunRequest(
-        "smoke", (), None, None, None, keep=False, binaries=(), dry_run=False, quiet=True, format=form,
+        "smoke", (), None, None, None, keep=False, binaries=(), dry_run=False, format=form,
         reports=parse_report_files(files),
     )  # fmt: skip
 

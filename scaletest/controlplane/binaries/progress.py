@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 
+from scaletest.core.consoles import console
 from scaletest.core.units import format_bytes, format_count
 
 if TYPE_CHECKING:
@@ -84,7 +85,6 @@ class TerminalProgress:
     @contextlib.contextmanager
     def _bar(self, label: str, unit: Unit) -> Iterator[Task]:
         # Imported here: it costs the start of every command 30 ms.
-        from rich.console import Console  # noqa: PLC0415
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
         from rich.progress import Progress as RichProgress  # noqa: PLC0415
 
@@ -94,7 +94,7 @@ class TerminalProgress:
             TextColumn("{task.fields[amount]}"),
             TimeElapsedColumn(),
         ]
-        with RichProgress(*columns, console=Console(file=self._stream), transient=True) as bars:
+        with RichProgress(*columns, console=console(self._stream), transient=True) as bars:
             task_id = bars.add_task(label, total=None, amount="")
 
             class _Bar:
