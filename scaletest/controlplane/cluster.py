@@ -88,6 +88,8 @@ class ClusterRequest:
     ports: Mapping[PortRole, int] = field(default_factory=dict)
     """Ports to use; those not named are chosen."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    cpus: tuple[int, ...] = ()
+    """CPUs that it runs on; none: all."""
 
 
 class KwokControlPlane:
@@ -401,6 +403,7 @@ def _prepare(cluster: KwokControlPlane, request: ClusterRequest) -> ClusterPlan:
         limit_by=request.spec.limit_by,
         journal=request.journal,
         remove_paths=tuple(str(path) for path in secrets),
+        cpus=request.cpus,
     )
 
 
