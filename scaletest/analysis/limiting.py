@@ -8,8 +8,8 @@ exhausted too:
 2. **gc**: an API server's memory at 90 % of its GOMEMLIMIT or more, and garbage collection at a quarter of its CPU or more. Without a
    GOMEMLIMIT, garbage collection is a part of the CPU and is said there.
 3. **cpu** of an API server at 90 % of its quota or more (mean), or of the host with less than 5 % idle.
-4. **apf**: a priority level in which requests wait, or that rejects some while all its seats are in use. Seats need not all be in use where
-   requests wait: with LISTs of 10 seats each, 50 of 53 are a full level (decision 027).
+4. **apf**: a priority level in which requests wait, or that rejects some. Its seats need not all be in use: with LISTs of 10 seats each, 50 of 53
+   are a full level, and one that rejects at once has free seats at most scrapes (decision 027).
 5. **in_flight**, where API Priority and Fairness is off: as many requests as the limit lets through, while others are rejected. Where it
    is on, the limits are the sum of all levels' seats, and none of their own.
 6. **etcd_space**: requests failed because etcd's quota is used up (NOSPACE: it answers reads and takes no writes).
@@ -209,17 +209,18 @@ def _apf(state: RunState, span: Span) -> list[Finding]:
         if not samples:
             continue
         rejected = sum(state.api_servers.rejected(name, span).values())
-        # A level lets its next request through as soon as that fits (queueset.dispatchAsMuchAsPossibleLocked): what waits does not fit.
-        full = [item for item in samples if item.queued > 0 or item.seats_in_use >= item.seats_limit]
-        worst = max(full or samples, key=lambda item: (item.seats_in_use / item.seats_limit, item.queued))
-        queued = max(item.queued for item in (full or samples))
+        # A level lets its next request through as soon as that fits (queueset.dispatchAsMuchAsPossibleLocked): what waits, has
+        # waited too long (time-out) or is not let wait (queue-full, concurrency-limit) does not fit.
+        waiting = [item for item in samples if item.queued > 0]
+        worst = max(waiting or samples, key=lambda item: (item.seats_in_use / item.seats_limit, item.queued))
+        queued = max(item.queued for item in samples)
         values = {
             "seats_in_use": worst.seats_in_use,
             "seats": worst.seats_limit,
             "queued": queued,
             "rejected": rejected,
         }
-        found.append(Finding(Resource.APF, name, bool(full) and queued + rejected > 0, values))
+        found.append(Finding(Resource.APF, name, queued + rejected > 0, values))
     return _fullest(
         found, lambda values: (values["queued"] + values["rejected"], values["seats_in_use"] / values["seats"])
     )

@@ -149,7 +149,8 @@ def found(*records: Record, profile: Mapping[str, Any] | None = None) -> str:
         ([level(5.0, 245, 10)], "apf workload-low"),
         ([level(5.0, 245, 0)], "none"),
         ([level(5.0, 240, 10)], "apf workload-low"),  # the next LIST takes ten seats
-        ([level(5.0, 240, 0, 1), level(10.0, 240, 0, 7)], "none"),
+        ([level(5.0, 240, 0, 1), level(10.0, 240, 0, 7)], "apf workload-low"),  # they waited, and not at the scrapes
+        ([level(5.0, 240, 0, 7), level(10.0, 240, 0, 7)], "none"),
         ([level(5.0, 245, 0, 1), level(10.0, 245, 0, 7)], "apf workload-low"),
         ([level(61.0, 245, 10)], "none"),
         (slow_disk(0.2), "etcd_fsync etcd"),
