@@ -3,17 +3,19 @@
     scaletest run calibrate --matrix objects=100,300,1000,3000,10000 --output results/calibration
 
 Prints answers per second, MB/s, MB/s per core and memory by the size of the answer, and the slope of the law (``scaletest.analysis.calibration``)
-beside the published table's. Runs of one size are taken together by their median. Exits 1 when the slope is not -1 ± 0.2.
+beside the published table's. Runs of one size are taken together by their median. Ends with 99 when the slope is not -1 ± 0.2. Runs that are no measurement are left out, and said.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 from statistics import median
 
 from scaletest.analysis.calibration import PUBLISHED, SLOPE_TOLERANCE, ListCost, calibrate
 from scaletest.analysis.limiting import API_SERVER
+from scaletest.core.errors import ExitCode
 from scaletest.core.matrixdir import read_matrix_info
 from scaletest.core.units import format_bytes
 from scaletest.report.rundir import load_run
@@ -22,15 +24,22 @@ PHASE = "measure"
 
 
 def main() -> int:
-    directory = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path, help="of the matrix")
+    directory = parser.parse_args().directory
     matrix = read_matrix_info(directory)
     found: dict[str, list[tuple[ListCost, float]]] = {}
     for entry in matrix.runs:
+        if entry.outcome not in {"pass", "fail"}:
+            print(f"{entry.directory}: {entry.outcome or entry.status}, left out")
+            continue
         found.setdefault(entry.variant, []).append(_cost(directory / entry.directory))
     costs = []
     print(f"{'answer':>10} {'per s':>8} {'MB/s':>7} {'cores':>6} {'MB/s/core':>10} {'memory':>10}")
     for variant in matrix.variants:
-        runs = found[variant.name]
+        runs = found.get(variant.name)
+        if not runs:
+            continue
         cost = ListCost(
             median(item.answer_bytes for item, _ in runs),
             median(item.answers_per_s for item, _ in runs),
@@ -48,7 +57,7 @@ def main() -> int:
             f"largest {item.spread:.1f} times the smallest"
         )
     print(f"law (size^-1 ± {SLOPE_TOLERANCE:g}): {'holds' if here.holds else 'DOES NOT HOLD'}")
-    return 0 if here.holds else 1
+    return ExitCode.PASS if here.holds else ExitCode.FAILED
 
 
 def _cost(run_dir: Path) -> tuple[ListCost, float]:

@@ -113,6 +113,17 @@ class FlowSample:
 
 
 @dataclass(frozen=True, slots=True)
+class Cores:
+    """CPUs by number: those of the load driver and its processes, and those of the control plane; none where all share all."""
+
+    generator: tuple[int, ...]
+    control_plane: tuple[int, ...]
+    all: int
+    kept: bool
+    """Whether the cluster was there before the run, which does not move it."""
+
+
+@dataclass(frozen=True, slots=True)
 class GeneratorSample:
     """One ``driver`` record."""
 
@@ -154,6 +165,8 @@ class RunState:
     latency: LatencyMetrics = field(default_factory=LatencyMetrics)
     """Histograms of the API servers."""
     etcd: EtcdMetrics = field(default_factory=EtcdMetrics)
+    cores: Cores | None = None
+    """Not known of journals before 0.2."""
     search: SearchLog | None = None
     """The saturation search, where the profile has one and it began."""
     profiles: list[CapturedProfile] = field(default_factory=list)
@@ -207,7 +220,7 @@ class RunState:
     @property
     def generator_processes(self) -> list[tuple[str, ProcessSeries]]:
         """The processes that make the load, each of which has one core: the driver, and those that it has started."""
-        workers = [(f"etcd load process {pid}", series) for pid, series in sorted(self.generator_workers.items())]
+        workers = [(f"load process {pid}", series) for pid, series in sorted(self.generator_workers.items())]
         return [("load driver", self.generator_process), *workers]
 
     @property
@@ -381,6 +394,11 @@ def _driver(state: RunState, record: Record) -> None:
         state.generator_workers.setdefault(pid, ProcessSeries()).add(t_s, pid, worker_rss_bytes, worker_cpu_s)
 
 
+def _cores(state: RunState, record: Record) -> None:
+    generator, control_plane = (tuple(int(cpu) for cpu in record[key]) for key in ("generator", "control_plane"))
+    state.cores = Cores(generator, control_plane, int(record["all"]), bool(record["kept"]))
+
+
 def _component(state: RunState, name: str) -> ComponentSeries:
     return state.components.setdefault(name, ComponentSeries())
 
@@ -418,5 +436,6 @@ _HANDLERS: Final[dict[str, Callable[[RunState, Record], None]]] = {
     "component.start": _component_start,
     "component.exit": _component_exit,
     "driver": _driver,
+    "cores": _cores,
     **dict.fromkeys(SEARCH_KINDS, _search),
 }

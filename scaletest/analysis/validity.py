@@ -23,7 +23,7 @@ from scaletest.analysis.search import Reason
 from scaletest.analysis.searchlog import SearchLog, StepKind
 from scaletest.analysis.series import Span, contains, sustained
 from scaletest.analysis.state import RunState
-from scaletest.core.units import format_duration, format_share, parse_rate_per_s
+from scaletest.core.units import format_duration, format_numbers, format_share, parse_rate_per_s
 
 __all__ = ["SKIPPED_LIMIT_SHARE", "Check", "Grade", "check_step", "check_validity"]
 
@@ -104,6 +104,7 @@ def check_validity(state: RunState, profile: Mapping[str, Any], *, broken_lines:
         *_steal(state, state.measured),
         *_others(state),
         *_own_cost(state),
+        *_cores(state),
         *_probers(state, (-math.inf, searched_s), skips),
     ]
     if state.flows or state.flow_starts_s:
@@ -187,6 +188,21 @@ def _others(state: RunState) -> Iterator[Check]:
     idle = format_share(state.host.cpu_share(span, "idle"))
     remedy = "Latencies may be theirs: run on a machine with nothing else to do."
     yield Check("other processes", Grade.WARNING, f"{said}, {idle} was idle", remedy)
+
+
+def _cores(state: RunState) -> Iterator[Check]:
+    """Say who has which cores. Sharing them makes nothing invalid: what it spoils, the other checks measure."""
+    cores = state.cores
+    if cores is None:
+        return
+    if cores.generator:
+        generator, control_plane = format_numbers(cores.generator), format_numbers(cores.control_plane)
+        said = f"apart: the load driver has CPU {generator}, the control plane {control_plane}"
+    elif cores.kept:
+        said = f"load driver and control plane share {cores.all}: the cluster was there before the run"
+    else:
+        said = f"load driver and control plane share {cores.all} (apart from 4 on)"
+    yield Check("cores", Grade.GOOD, said)
 
 
 def _own_cost(state: RunState) -> Iterator[Check]:

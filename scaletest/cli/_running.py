@@ -29,6 +29,7 @@ from scaletest.profile.overrides import VersionSetting
 from scaletest.report.github import annotation_lines
 from scaletest.report.live import LiveView, can_show
 from scaletest.report.progress import ProgressWriter
+from scaletest.runner.cores import process_overrides
 from scaletest.runner.local import LocalEngines, LocalOptions
 from scaletest.runner.plan import RunPlan, make_plan, refuse_if_too_large
 from scaletest.runner.rundirs import default_run_dir
@@ -36,7 +37,15 @@ from scaletest.runner.searchplan import SearchPlan, plan_search
 from scaletest.runner.session import RunOptions, RunResult, execute
 from scaletest.runner.versions import refuse_unknown_versions
 
-__all__ = ["RunRequest", "chosen_variants", "deliver", "execute_once", "get_binaries", "run_profile"]
+__all__ = [
+    "RunRequest",
+    "chosen_variants",
+    "deliver",
+    "execute_once",
+    "get_binaries",
+    "run_profile",
+    "with_processes",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,22 @@ def chosen_variants(reference: str, option: str | None) -> list[str]:
         msg = f"--variant {option}: {'a name is there twice' if all(names) else 'a name is empty'}"
         raise UsageError(msg, hint="To run every variant several times: --repeat 3")
     return names
+
+
+def with_processes(reference: str, overrides: tuple[str, ...], size: str | None, wanted: str | None) -> tuple[str, ...]:
+    """Return overrides with what ``--processes`` asks for; the profile's own numbers without it. Raises UsageError."""
+    if wanted is None:
+        return overrides
+    flows = load_profile(reference, overrides, size=size).profile.flows
+    try:
+        more = process_overrides(flows, wanted, read_host().cores)
+    except ValueError as error:
+        msg = f"--processes: {error}"
+        raise UsageError(msg) from None
+    if not more:
+        msg = f"--processes: profile {reference} has no flow of arrivals or etcd, and the others have one process"
+        raise UsageError(msg)
+    return (*overrides, *more)
 
 
 def run_profile(request: RunRequest) -> None:

@@ -67,6 +67,14 @@ def run(
             autocompletion=complete.report_files,
         ),
     ] = None,
+    processes: Annotated[
+        str | None,
+        typer.Option(
+            "--processes",
+            metavar="N|auto",
+            help="Processes that make each flow of arrivals or etcd. auto: one for each 4 cores.",
+        ),
+    ] = None,
 ) -> None:
     """Run a profile on a real control plane and report where it stands.
 
@@ -84,7 +92,7 @@ def run(
     refuse_on_terminal(format_)
     request = _running.RunRequest(
         reference=profile,
-        overrides=tuple(set_ or ()),
+        overrides=_running.with_processes(profile, tuple(set_ or ()), size, processes),
         size=size,
         variants=_running.chosen_variants(profile, variant),
         output=output,

@@ -28,7 +28,7 @@ from scaletest.controlplane.cleaning import clean_dead_cluster
 from scaletest.controlplane.control import SupervisorClient, spawn_supervisor
 from scaletest.controlplane.heartbeat import Heartbeat, heartbeat_for
 from scaletest.controlplane.host import read_host
-from scaletest.controlplane.identities import ADMIN_SUBJECT, MASTERS, Identities
+from scaletest.controlplane.identities import ADMIN_SUBJECT, MASTERS, Identities, write_controllers
 from scaletest.controlplane.interface import ComponentInfo
 from scaletest.controlplane.kubeconfig import kubeconfig_text
 from scaletest.controlplane.logs import quote_log
@@ -88,6 +88,8 @@ class ClusterRequest:
     ports: Mapping[PortRole, int] = field(default_factory=dict)
     """Ports to use; those not named are chosen."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    cpus: tuple[int, ...] = ()
+    """CPUs that it runs on; none: all."""
 
 
 class KwokControlPlane:
@@ -388,7 +390,8 @@ def _prepare(cluster: KwokControlPlane, request: ClusterRequest) -> ClusterPlan:
         args=request.spec.args,
         env=request.spec.env,
     )
-    pki.create_authority(layout.pki_dir, cluster=cluster.name, admin=ADMIN_SUBJECT)
+    authority = pki.create_authority(layout.pki_dir, cluster=cluster.name, admin=ADMIN_SUBJECT)
+    write_controllers(authority, layout.pki_dir, cluster.servers[0])
     kwokctl.write_config(kwokctl.base_documents(), settings)
     secrets = [layout.etcd_dir, layout.pki_dir, cluster.identities.home, cluster.kubeconfig]
     return ClusterPlan(
@@ -401,6 +404,7 @@ def _prepare(cluster: KwokControlPlane, request: ClusterRequest) -> ClusterPlan:
         limit_by=request.spec.limit_by,
         journal=request.journal,
         remove_paths=tuple(str(path) for path in secrets),
+        cpus=request.cpus,
     )
 
 

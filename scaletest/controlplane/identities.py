@@ -8,6 +8,9 @@
     node:NAME                  user ``system:node:NAME`` in ``system:nodes``: level ``system``, and ``node-high`` for leases
                                and status
 
+The control plane's own controllers are themselves, as kubeadm sets them up (``write_controllers``), and not kwokctl's admin, who is exempt:
+controller-manager and scheduler have the level ``workload-high``, and ``leader-election`` for their leases.
+
 What an identity needs is made when it is first asked for, and only then: the priority level of ``on-call`` takes
 its share of seats from all others, so a cluster without it has Priority and Fairness as Kubernetes ships it.
 """
@@ -21,14 +24,21 @@ from pathlib import Path
 from typing import Any, Final
 
 from scaletest.controlplane import pki
+from scaletest.controlplane.kubeconfig import kubeconfig_text
 from scaletest.core.access import ApiAccess, Credential
 from scaletest.core.errors import ClusterError
 from scaletest.core.kubernetesapi import KubernetesApi
+from scaletest.profile.schema import ComponentName
 
-__all__ = ["ADMIN_SUBJECT", "MASTERS", "Identities"]
+__all__ = ["ADMIN_SUBJECT", "CONTROLLERS", "MASTERS", "Identities", "controller_kubeconfig", "write_controllers"]
 
 MASTERS: Final = "system:masters"
 ADMIN_SUBJECT: Final = pki.Subject("kwok-admin", ("system:masters",))
+CONTROLLERS: Final[dict[ComponentName, str]] = {
+    "kube-controller-manager": "system:kube-controller-manager",
+    "kube-scheduler": "system:kube-scheduler",
+}
+"""Users of the controllers, to whom the API server binds the roles of its bootstrap policy."""
 USERS: Final = {"admin": "scaletest-admin", "on-call": "scaletest-on-call"}
 
 ON_CALL_SHARES: Final = 10
@@ -41,6 +51,19 @@ TOKEN_LIFE_S: Final = 7 * 24 * 3600
 
 EFFECT_TIMEOUT_S: Final = 20.0
 """From a binding to its effect in the authorizer's cache: milliseconds, seconds on a host in full use."""
+
+
+def controller_kubeconfig(pki_dir: Path, component: ComponentName) -> Path:
+    """Return where the kubeconfig of a controller is."""
+    return pki_dir / f"{component}.kubeconfig"
+
+
+def write_controllers(authority: pki.Authority, pki_dir: Path, server: str) -> None:
+    """Make certificate and kubeconfig of each controller."""
+    for component, user in CONTROLLERS.items():
+        certificate, key = pki.write_client(authority, pki_dir, component, pki.Subject(user))
+        access = ApiAccess((server,), pki_dir / "ca.crt", Credential(component, certificate, key))
+        pki.write_private(controller_kubeconfig(pki_dir, component), kubeconfig_text(component, [access]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +137,7 @@ class Identities:
         directory = self._directory("users")
         credential = Credential(identity, directory / f"{identity}.crt", directory / f"{identity}.key")
         if not (directory / f"{identity}.crt").exists():
-            key = pki.new_client_key()
-            authority = pki.load_authority(self.pki_dir)
-            (pem,) = authority.sign_clients([pki.Subject(USERS[identity])], key.public_key())
-            pki.write_private(directory / f"{identity}.key", pki.key_pem(key))
-            pki.write_private(directory / f"{identity}.crt", pem)
+            pki.write_client(pki.load_authority(self.pki_dir), directory, identity, pki.Subject(USERS[identity]))
         return credential
 
     async def _service_account(self, identity: str, namespace: str, name: str) -> Credential:

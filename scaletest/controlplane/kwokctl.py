@@ -10,7 +10,9 @@ control groups before the real binary begins. Facts about kwokctl 0.8.0 that thi
   first on its ``PATH`` that says ``ok`` as soon as every component has begun; readiness is checked by us;
 * it makes a CA only where there is none in ``pki/``: it is given ours (see ``pki``);
 * controller-manager and scheduler serve certificates of their own making, which nobody can verify: they are
-  given the cluster's.
+  given the cluster's;
+* it makes controller-manager and scheduler ``system:masters``, whom API Priority and Fairness exempts: they are given the
+  identities that they have in a real cluster (see ``identities``).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any, Final, Literal
 import yaml
 
 from scaletest.controlplane.heartbeat import Heartbeat
+from scaletest.controlplane.identities import CONTROLLERS, controller_kubeconfig
 from scaletest.controlplane.plan import ComponentPlan, LaunchPlan, Limits, Role, run_dir, shim_path
 from scaletest.controlplane.ports import PortRole
 from scaletest.core.paths import data_file_dir
@@ -54,6 +57,12 @@ PORT_FLAGS: Final[dict[PortRole, str]] = {
     "kube-controller-manager": "--kube-controller-manager-port",
     "kube-scheduler": "--kube-scheduler-port",
     "kwok-controller": "--controller-port",
+}
+
+_CONTROLLER_ARGS: Final[dict[ComponentName, dict[str, str | int | bool]]] = {
+    # The roles of the bootstrap policy are those of a controller-manager whose controllers are ServiceAccounts of their own, as kubeadm's are.
+    "kube-controller-manager": {"use-service-account-credentials": True},
+    "kube-scheduler": {},
 }
 
 LAUNCH_TIMEOUT_S: Final = 120.0
@@ -160,10 +169,18 @@ def _patches(settings: KwokSettings) -> list[dict[str, Any]]:
         "admin.crt": "tls-cert-file",
         "admin.key": "tls-private-key-file",
     }
-    served_by_ours: tuple[ComponentName, ...] = ("kube-controller-manager", "kube-scheduler")
+    pki_dir = settings.layout.pki_dir
     patches: list[dict[str, Any]] = [
-        _patch(name, {flag: str(settings.layout.pki_dir / file) for file, flag in serving.items()}, {})
-        for name in served_by_ours
+        _patch(
+            name,
+            {
+                **{flag: str(pki_dir / file) for file, flag in serving.items()},
+                "kubeconfig": str(controller_kubeconfig(pki_dir, name)),
+                **_CONTROLLER_ARGS[name],
+            },
+            {},
+        )
+        for name in CONTROLLERS
     ]
     # The profile's come last: the last of two equal flags counts.
     patches += [

@@ -32,6 +32,7 @@ __all__ = [
     "load_authority",
     "load_client_key",
     "new_client_key",
+    "write_client",
     "write_private",
 ]
 
@@ -118,6 +119,16 @@ def create_authority(pki_dir: Path, *, cluster: str, admin: Subject) -> Authorit
     write_private(pki_dir / "admin.key", key_pem(admin_key))
     write_private(pki_dir / "admin.crt", admin_certificate.public_bytes(serialization.Encoding.PEM))
     return Authority(ca_name, ca_key)
+
+
+def write_client(authority: Authority, directory: Path, name: str, subject: Subject) -> tuple[Path, Path]:
+    """Make a client certificate with a key of its own: ``NAME.crt`` and ``NAME.key``."""
+    key = new_client_key()
+    (pem,) = authority.sign_clients([subject], key.public_key())
+    certificate, private = directory / f"{name}.crt", directory / f"{name}.key"
+    write_private(private, key_pem(key))
+    write_private(certificate, pem)
+    return certificate, private
 
 
 def load_authority(pki_dir: Path) -> Authority:

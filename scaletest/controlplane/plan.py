@@ -193,6 +193,8 @@ class ClusterPlan:
     """Files and directories deleted at the end (data, keys), absolute paths."""
     end_grace_s: float = 2.0
     """From SIGTERM to SIGKILL, for each role in turn."""
+    cpus: tuple[int, ...] = ()
+    """CPUs that supervisor and components run on; none: all."""
 
     def component(self, name: str) -> ComponentPlan:
         """Return a component by name. Raises KeyError."""
@@ -214,6 +216,7 @@ class ClusterPlan:
             "backoff": self.backoff.to_json(),
             "remove_paths": list(self.remove_paths),
             "end_grace_s": self.end_grace_s,
+            "cpus": list(self.cpus),
         }
 
     @classmethod
@@ -230,6 +233,7 @@ class ClusterPlan:
             backoff=RestartBackoff.from_json(data["backoff"]),
             remove_paths=tuple(data["remove_paths"]),
             end_grace_s=data["end_grace_s"],
+            cpus=tuple(data["cpus"]),
         )
 
 

@@ -20,7 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["JOURNAL_NAME", "SCHEMA_VERSION", "Journal", "JournalFile", "JournalReader", "MemoryJournal", "Record"]
+__all__ = [
+    "JOURNAL_NAME",
+    "SCHEMA_VERSION",
+    "Journal",
+    "JournalFile",
+    "JournalReader",
+    "MemoryJournal",
+    "Record",
+    "UnwrittenJournal",
+]
 
 JOURNAL_NAME: Final = "journal.jsonl"
 SCHEMA_VERSION: Final = 1
@@ -54,6 +63,18 @@ class MemoryJournal(Journal):
         record = _record(kind, self.src, self.clock_origin_s, fields)
         self.records.append(record)
         return record
+
+
+@dataclass
+class UnwrittenJournal(Journal):
+    """Makes records and keeps none: of a process whose owner writes them."""
+
+    src: str
+    clock_origin_s: float
+
+    def append(self, kind: str, /, **fields: Any) -> Record:
+        """Return a record."""
+        return _record(kind, self.src, self.clock_origin_s, fields)
 
 
 class JournalFile(Journal):

@@ -9,7 +9,7 @@ parsing gives the very same value back, ``format_`` rounds for people.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ __all__ = [
     "format_bytes",
     "format_count",
     "format_duration",
+    "format_numbers",
     "format_share",
     "parse_bytes",
     "parse_duration_s",
@@ -195,6 +196,17 @@ def format_bytes(size_bytes: float) -> str:
 def format_count(count: float) -> str:
     """Format a count with thousands separators: ``20,000``; fractions keep three digits."""
     return f"{count:,.0f}" if float(count).is_integer() or abs(count) >= 1000 else _three_digits(count)
+
+
+def format_numbers(numbers: Sequence[int]) -> str:
+    """Format whole numbers in rising order, runs of them as spans: ``0-5, 7``."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1] = [spans[-1][0], number]
+        else:
+            spans.append([number])
+    return ", ".join("-".join(str(number) for number in span) for span in spans)
 
 
 def format_share(share: float) -> str:

@@ -18,8 +18,9 @@ from scaletest.load.metadata import EdgeKeeper
 from scaletest.load.operations import Call, Mix, Operation
 from scaletest.load.outcomes import is_success
 from scaletest.load.paced import PacedFlow, why
-from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
+from scaletest.load.protocol import Begin, FlowChanged, FlowStart, SetTarget
 from scaletest.load.schedule import RateCurve, curve_of
+from scaletest.load.shares import first, part
 
 __all__ = ["ArrivalsFlow"]
 
@@ -40,7 +41,7 @@ class ArrivalsFlow(PacedFlow):
             start,
             connections=start.target,
             keep_alive=spec.keep_alive,
-            most_in_flight=spec.most_in_flight,
+            most_in_flight=part(spec.most_in_flight, start.share),
             first_step=start.spec.mix[0].title,
         )
         self._spec = spec
@@ -50,7 +51,8 @@ class ArrivalsFlow(PacedFlow):
 
     def prepare(self, authorization: str) -> None:
         """Compile the mix."""
-        self._mix = Mix(self._requests, self.name, authorization, self._spec.objects)
+        objects, share = self._spec.objects, self.share
+        self._mix = Mix(self._requests, self.name, authorization, part(objects, share), first(objects, share))
 
     def begin(self) -> None:
         """Begin to follow the rate, or to ask on each connection."""
@@ -68,6 +70,14 @@ class ArrivalsFlow(PacedFlow):
             for _ in range(more):
                 self._begin_closed()
         return FlowChanged(self.name)
+
+    def begin_at(self, begin: Begin) -> None:
+        """Begin a share's arrivals; see Flow."""
+        self.origin_s = begin.origin_s
+        if begin.rate_per_s is None:
+            self.begin()
+        else:
+            self.set_rate(begin.rate_per_s)
 
     def set_rate(self, rate_per_s: float) -> FlowChanged:
         """Go on at another rate, from now on and without end. Raises EnvironmentProblem for a closed loop."""

@@ -21,7 +21,7 @@ from gevent.event import Event
 from locust.env import Environment
 
 from scaletest.core.errors import ScaletestError, UsageError
-from scaletest.core.journal import JournalFile, Record
+from scaletest.core.journal import Journal, JournalFile, Record, UnwrittenJournal
 from scaletest.load import protocol
 from scaletest.load.agents import AgentsFlow
 from scaletest.load.arrivals import ArrivalsFlow
@@ -33,8 +33,9 @@ from scaletest.load.flow import Flow, FlowRunner, Host
 from scaletest.load.locustfile import LocustfileFlow
 from scaletest.load.pipes import ReportPipe, claim_stdin, claim_stdout, read_lines
 from scaletest.load.selfcheck import SelfCheck
+from scaletest.load.sharedflow import SharedFlow
+from scaletest.load.shares import WHOLE
 from scaletest.load.watchers import WatchersFlow
-from scaletest.profile.schema import FlowSpec
 
 __all__ = ["main"]
 
@@ -49,9 +50,7 @@ _PR_SET_PDEATHSIG = 1
 class Driver:
     """The flows of one process."""
 
-    def __init__(
-        self, journal: JournalFile, reports: ReportPipe, interval_s: float, fail: Callable[[str], None]
-    ) -> None:
+    def __init__(self, journal: Journal, reports: ReportPipe, interval_s: float, fail: Callable[[str], None]) -> None:
         self.interval_s = interval_s
         self._journal = journal
         self._reports = reports
@@ -62,7 +61,7 @@ class Driver:
         environment.runner = runner
         runner.counts = self._user_counts
         self._sockets = Sockets()
-        self._host = Host(environment, events, runner, self._sockets, self._emit, fail)
+        self._host = Host(environment, events, runner, self._sockets, journal.clock_origin_s, self._emit, fail)
         self._flows: dict[str, Flow] = {}
         self._self_check = SelfCheck(self._sockets)
         self._interval_began_s = time.monotonic()
@@ -97,6 +96,9 @@ class Driver:
                 self._start_flow(command)
             case protocol.SetTarget(flow=name):
                 self._reports.send(self._flow(name).set_target(command))
+            case protocol.Begin(flow=name):
+                self._flow(name).begin_at(command)
+                self._reports.send(protocol.FlowChanged(name))
             case protocol.SetRate(flow=name, rate_per_s=rate_per_s):
                 self._reports.send(self._flow(name).set_rate(rate_per_s))
             case protocol.SetServers(flow=name, servers=servers):
@@ -124,7 +126,7 @@ class Driver:
         if start.flow in self._flows:
             msg = f"flow {start.flow!r} is already running"
             raise ScaletestError(msg)
-        flow = _kind_of(start.spec)(self._host, start)
+        flow = _kind_of(start)(self._host, start)
         flow.start()
         self._flows[start.flow] = flow
         self._reports.send(protocol.FlowStarted(start.flow))
@@ -148,7 +150,10 @@ class Driver:
         for flow in list(self._flows.values()):
             self._emit("flow", **flow.take_record(interval_s))
         workers = [worker for flow in self._flows.values() for worker in flow.workers()]
-        self._emit("driver", **self._self_check.take_record(interval_s), workers=workers)
+        record = self._self_check.take_record(interval_s)
+        for flow in self._flows.values():
+            record = flow.take_checks().with_others(record)
+        self._emit("driver", **record, workers=workers)
 
     def stop(self, reason: str) -> None:
         """Stop all flows and append what is left."""
@@ -159,7 +164,8 @@ class Driver:
         self._emit("driver.end", reason=reason)
 
 
-def _kind_of(spec: FlowSpec) -> Callable[[Host, protocol.FlowStart], Flow]:
+def _kind_of(start: protocol.FlowStart) -> Callable[[Host, protocol.FlowStart], Flow]:
+    spec = start.spec
     if spec.agents is not None:
         return AgentsFlow
     if spec.watchers is not None:
@@ -168,7 +174,9 @@ def _kind_of(spec: FlowSpec) -> Callable[[Host, protocol.FlowStart], Flow]:
         return ChurnFlow
     if spec.etcd is not None:
         return EtcdFlow
-    return ArrivalsFlow if spec.arrivals is not None else LocustfileFlow
+    if spec.arrivals is None:
+        return LocustfileFlow
+    return SharedFlow if spec.arrivals.processes > 1 and start.share == WHOLE else ArrivalsFlow
 
 
 class _End:
@@ -211,7 +219,7 @@ def _configure(lines: Any, reports: ReportPipe, end: _End) -> Driver | None:
         if not isinstance(command, protocol.Configure):
             reports.send(protocol.DriverError(f"the first command must be configure, not {command.type}"))
             return None
-        journal = JournalFile(command.journal, src="driver", clock_origin_s=command.clock_origin_s)
+        journal = _journal(command)
     except (OSError, ValueError) as error:
         reports.send(protocol.DriverError(str(error)))
         return None
@@ -219,6 +227,12 @@ def _configure(lines: Any, reports: ReportPipe, end: _End) -> Driver | None:
     driver = Driver(journal, reports, command.interval_s, end.ask)
     reports.send(protocol.Ready(os.getpid()))
     return driver
+
+
+def _journal(command: protocol.Configure) -> Journal:
+    if command.journal is None:
+        return UnwrittenJournal(src="driver", clock_origin_s=command.clock_origin_s)
+    return JournalFile(command.journal, src="driver", clock_origin_s=command.clock_origin_s)
 
 
 def _obey_all(lines: Any, driver: Driver, reports: ReportPipe, end: _End) -> None:

@@ -18,8 +18,9 @@ from scaletest.core.journal import Record
 from scaletest.load.connection import Sockets
 from scaletest.load.metadata import FailureText
 from scaletest.load.outcomes import is_success
-from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
+from scaletest.load.protocol import Begin, FlowChanged, FlowStart, SetTarget
 from scaletest.load.requests import Step
+from scaletest.load.selfcheck import SelfChecks
 from scaletest.load.statistics import FlowStatistics
 
 __all__ = ["Flow", "FlowRunner", "Host", "TellingFlow"]
@@ -53,6 +54,9 @@ class Host:
 
     runner: FlowRunner
     sockets: Sockets
+    clock_origin_s: float
+    """When the run's clock began."""
+
     emit: Callable[..., Record]
     """Append a record to the journal and report it: ``emit(kind, **fields)``."""
 
@@ -77,6 +81,11 @@ class Flow:
     def set_target(self, command: SetTarget) -> FlowChanged:
         """Grow or shrink; says what was ended."""
         raise NotImplementedError
+
+    def begin_at(self, begin: Begin) -> None:  # noqa: ARG002 - for those of which a process makes a share
+        """Begin a share's arrivals, or have them come at another rate. Raises EnvironmentProblem where there are no shares."""
+        msg = f"flow {self.name} is not one of which a process makes a share"
+        raise EnvironmentProblem(msg)
 
     def set_rate(self, rate_per_s: float) -> FlowChanged:  # noqa: ARG002 - the rate is for flows that have one
         """Go on at another rate. Raises EnvironmentProblem where there is none."""
@@ -109,6 +118,10 @@ class Flow:
     def workers(self) -> list[dict[str, Any]]:
         """Return ``pid``, ``cpu_s`` and ``rss_bytes`` of each process that the flow has started."""
         return []
+
+    def take_checks(self) -> SelfChecks:
+        """Return what the processes that the flow has started measured of themselves since the last call."""
+        return SelfChecks()
 
     def sample(self, step: str, outcome: str, status: int | None, text: FailureText, node: str | None) -> None:
         """Journal one failure's reason."""

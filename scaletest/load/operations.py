@@ -226,7 +226,7 @@ class OwnOperation(Operation):
             return self.other._about(due_s, index)  # noqa: SLF001
         # Every object is being created or deleted at this moment: any will do, and the answer may be a conflict.
         assert self.objects is not None
-        return self._about(due_s, random.randrange(self.objects.count))
+        return self._about(due_s, random.choice(self.objects.numbers))
 
     def _take(self) -> int | None:
         objects = self.objects
@@ -260,10 +260,13 @@ class OwnOperation(Operation):
 class Mix:
     """The requests of a flow, drawn by weight."""
 
-    def __init__(self, specs: Sequence[RequestSpec], flow: str, authorization: str, objects: int) -> None:
+    def __init__(
+        self, specs: Sequence[RequestSpec], flow: str, authorization: str, objects: int, first: int = 0
+    ) -> None:
         self._flow = flow
         self._authorization = authorization
         self._objects_each = objects
+        self._first = first
         self._own: dict[tuple[str, str], tuple[OwnOperation, OwnOperation]] = {}
         self._operations = [self._compile(spec) for spec in specs]
         self._bounds = list(itertools.accumulate(spec.weight for spec in specs))
@@ -296,7 +299,7 @@ class Mix:
         resource, namespace = spec.resource, spec.namespace or _DEFAULT_NAMESPACE
         pair = self._own.get((resource, namespace))
         if pair is None:
-            objects = OwnObjects(self._objects_each)
+            objects = OwnObjects(self._objects_each, self._first)
             common: dict[str, Any] = {"namespace": spec.namespace, "timeout_s": spec.timeout_s}
             # Built from values that were checked; the verbs are not the spec's own.
             creating = RequestSpec.model_construct(create=spec.target, size_bytes=spec.size_bytes, **common)

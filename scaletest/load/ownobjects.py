@@ -47,12 +47,12 @@ def own_name(flow: str, number: str) -> str:
 
 
 class OwnObjects:
-    """Which of ``count`` numbered objects there are. Requests are spread over them in turn."""
+    """Which of ``count`` objects, numbered from ``first`` on, there are. Requests are spread over them in turn."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(self, count: int, first: int = 0) -> None:
+        self.numbers = range(first, first + count)
         self._present: deque[int] = deque()
-        self._absent: deque[int] = deque(range(count))
+        self._absent: deque[int] = deque(self.numbers)
 
     @property
     def present(self) -> int:

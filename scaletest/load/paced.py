@@ -33,6 +33,7 @@ from scaletest.load.outcomes import REQUEST_ERRORS, is_success
 from scaletest.load.pool import ChannelPool
 from scaletest.load.protocol import FlowChanged, FlowStart
 from scaletest.load.schedule import Pacer, RateCurve, Schedule
+from scaletest.load.shares import WHOLE
 from scaletest.load.statistics import ArrivalStatistics
 
 __all__ = ["PacedFlow", "why"]
@@ -64,6 +65,9 @@ class PacedFlow(TellingFlow):
         self.pool = ChannelPool(self._connect, self._ended, size=connections, keep=keep_alive)
         self.pool.reconnects = self._count_reconnect
         self.in_flight = 0
+        self.share = start.share
+        self.origin_s: float | None = None
+        """Of the schedule, where other processes have one of the same origin."""
         self.is_stopping = False
         self.is_paused = False
         self.arrivals = ArrivalStatistics()
@@ -139,7 +143,8 @@ class PacedFlow(TellingFlow):
             self.close()
             raise
         self.begin_telling()
-        self.begin()
+        if self.share == WHOLE:
+            self.begin()
 
     def set_servers(self, servers: Sequence[str]) -> None:
         """Have new connections go to these API servers in turn."""
@@ -154,8 +159,11 @@ class PacedFlow(TellingFlow):
         deadline_s = time.monotonic() + DRAIN_S
         while self.in_flight > never_sent and time.monotonic() < deadline_s:
             gevent.sleep(0.01)
-        with gevent.Timeout(REMOVE_WITHIN_S, False):
-            self.remove_objects()
+        if self.share[0] == 0:
+            # One process removes the objects of all, when none of them can have a request about one any more.
+            gevent.sleep(max(0.0, deadline_s - time.monotonic()) if self.share != WHOLE else 0.0)
+            with gevent.Timeout(REMOVE_WITHIN_S, False):
+                self.remove_objects()
         self.close()
         self.end_telling()
 
@@ -199,7 +207,8 @@ class PacedFlow(TellingFlow):
         self.is_paused = False
         if self._alarm is None:
             self._alarm = Alarm(self._ring)
-        schedule = Schedule(curve, time.monotonic(), self.random, poisson=poisson)
+        origin_s = time.monotonic() if self.origin_s is None else self.origin_s
+        schedule = Schedule(curve, origin_s, self.random, poisson=poisson, share=self.share)
         self._pacer = Pacer(schedule, self._arrive)
         self._alarm.set(self._pacer.next_due_s)
 

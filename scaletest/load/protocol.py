@@ -1,6 +1,6 @@
 """What a driver and its owner say to each other: one JSON object a line, each with its ``type``.
 
-    owner → driver    configure, start_flow, set_target, set_rate, set_servers, stop_flow, block, unblock, quit
+    owner → driver    configure, start_flow, begin, set_target, set_rate, set_servers, stop_flow, block, unblock, quit
     driver → owner    ready, flow_started, flow_changed, flow_stopped, error, record
 
 ``record`` carries a journal record, the same that the driver has already appended to the journal. Every command about a flow
@@ -18,9 +18,11 @@ from typing import Any
 
 from scaletest.core.access import ApiAccess, Credential
 from scaletest.core.journal import Record
+from scaletest.load.shares import WHOLE, Share
 from scaletest.profile.schema import FlowSpec
 
 __all__ = [
+    "Begin",
     "Block",
     "Command",
     "Configure",
@@ -46,9 +48,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Configure:
-    """The first command: where the run's journal is, when its clock began (``time.monotonic()``), how often to write."""
+    """The first command: where the run's journal is, when its clock began (``time.monotonic()``), how often to write.
 
-    journal: Path
+    Without a journal records are reported and nothing else: whoever owns the driver makes its own of them.
+    """
+
+    journal: Path | None
     clock_origin_s: float
     interval_s: float = 1.0
 
@@ -56,12 +61,14 @@ class Configure:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value."""
-        return {"journal": str(self.journal), "clock_origin_s": self.clock_origin_s, "interval_s": self.interval_s}
+        journal = str(self.journal) if self.journal else None
+        return {"journal": journal, "clock_origin_s": self.clock_origin_s, "interval_s": self.interval_s}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Configure:
         """Read what ``to_json`` gave."""
-        return cls(Path(data["journal"]), float(data["clock_origin_s"]), float(data["interval_s"]))
+        journal = Path(data["journal"]) if data["journal"] else None
+        return cls(journal, float(data["clock_origin_s"]), float(data["interval_s"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,8 @@ class FlowStart:
     has that node's credential where ``node_credentials`` are given (one for each of ``nodes``), else that of ``access``.
     ``source_addresses`` are local addresses that connections are spread over; none: the kernel's choice.
     ``directory`` is that of the profile, which a locustfile's path is relative to. ``etcd_endpoint`` is for ``etcd`` flows.
+    ``share`` is which part of a flow of arrivals this driver makes: ``target`` is that of the part, the rate that of the whole, and nothing
+    arrives before ``begin``.
     """
 
     flow: str
@@ -84,6 +93,7 @@ class FlowStart:
     source_addresses: tuple[str, ...] = ()
     directory: Path | None = None
     etcd_endpoint: str | None = None
+    share: Share = WHOLE
 
     type = "start_flow"
 
@@ -100,6 +110,7 @@ class FlowStart:
             "source_addresses": list(self.source_addresses),
             "directory": str(self.directory) if self.directory else None,
             "etcd_endpoint": self.etcd_endpoint,
+            "share": list(self.share),
         }
 
     @classmethod
@@ -116,7 +127,32 @@ class FlowStart:
             source_addresses=tuple(data["source_addresses"]),
             directory=Path(data["directory"]) if data["directory"] else None,
             etcd_endpoint=data["etcd_endpoint"],
+            share=(int(data["share"][0]), int(data["share"][1])),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Begin the arrivals of a share, or go on at another rate, that of all shares together.
+
+    ``origin_s`` (``time.monotonic()``) is that of the schedules of all shares.
+    """
+
+    flow: str
+    origin_s: float
+    rate_per_s: float | None = None
+    """None: what the flow's profile says."""
+
+    type = "begin"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON value."""
+        return {"flow": self.flow, "origin_s": self.origin_s, "rate_per_s": self.rate_per_s}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Begin:
+        """Read what ``to_json`` gave."""
+        return cls(data["flow"], float(data["origin_s"]), data["rate_per_s"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,11 +389,12 @@ class RecordReport:
         return cls(data["record"])
 
 
-Command = Configure | FlowStart | SetTarget | SetRate | SetServers | StopFlow | Block | Unblock | Quit
+Command = Configure | FlowStart | Begin | SetTarget | SetRate | SetServers | StopFlow | Block | Unblock | Quit
 Report = Ready | FlowStarted | FlowChanged | FlowStopped | DriverError | RecordReport
 
 _COMMANDS: dict[str, type[Command]] = {
-    kind.type: kind for kind in (Configure, FlowStart, SetTarget, SetRate, SetServers, StopFlow, Block, Unblock, Quit)
+    kind.type: kind
+    for kind in (Configure, FlowStart, Begin, SetTarget, SetRate, SetServers, StopFlow, Block, Unblock, Quit)
 }
 _REPORTS: dict[str, type[Report]] = {
     kind.type: kind for kind in (Ready, FlowStarted, FlowChanged, FlowStopped, DriverError, RecordReport)

@@ -14,6 +14,8 @@ import random
 import resource
 import termios
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,39 @@ import gevent
 from scaletest.core.histogram import Histogram
 from scaletest.load.connection import Socket, Sockets
 
-__all__ = ["SelfCheck"]
+__all__ = ["SelfCheck", "SelfChecks"]
 
 SLEEP_S = 0.020
 MOST_SOCKETS = 500
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(slots=True)
+class SelfChecks:
+    """What several processes measured of themselves in one interval: every one of them makes load, and the worst counts."""
+
+    lag_us: Histogram = field(default_factory=Histogram)
+    sockets: dict[int, int] = field(default_factory=dict)
+    """Latest, by process."""
+    unread_share: float | None = None
+    """Largest."""
+
+    def add(self, pid: int, record: Mapping[str, Any]) -> None:
+        """Take in the ``driver`` record of a process."""
+        self.lag_us.merge(Histogram.from_json(record["lag_us"]))
+        self.sockets[pid] = int(record["sockets"])
+        shares = [share for share in (self.unread_share, record["unread_share"]) if share is not None]
+        self.unread_share = max(shares, default=None)
+
+    def with_others(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a process' own ``driver`` record with these; its CPU and memory stay its own."""
+        whole = SelfChecks(self.lag_us, dict(self.sockets), self.unread_share)
+        whole.add(0, record)
+        return record | {
+            "lag_us": whole.lag_us.to_json(),
+            "sockets": sum(whole.sockets.values()),
+            "unread_share": whole.unread_share,
+        }
 
 
 class SelfCheck:

@@ -21,6 +21,8 @@ SAMPLES_PER_OUTCOME = 3
 MOST_STEPS = 200
 """Steps told apart in a locustfile's flow; requests of later names are counted as ``other``."""
 
+_ALWAYS = ("latency_us", "failed_us", "connect_us")
+_HISTOGRAMS = (*_ALWAYS, "service_us", "event_us", "early_us")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -65,16 +67,33 @@ class StepStatistics:
             or self.early_us.count
         )
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StepStatistics:
+        """Read what ``to_json`` gave."""
+        read = cls(dict(data["outcomes"]), data["bytes"], data.get("events", 0), data.get("reconnects", 0))
+        for key in _HISTOGRAMS:
+            if key in data:
+                setattr(read, key, Histogram.from_json(data[key]))
+        return read
+
+    def merge(self, other: StepStatistics) -> None:
+        """Add what another process counted of the same step."""
+        for outcome, count in other.outcomes.items():
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
+        self.bytes += other.bytes
+        self.events += other.events
+        self.reconnects += other.reconnects
+        for key in _HISTOGRAMS:
+            histogram: Histogram = getattr(self, key)
+            histogram.merge(getattr(other, key))
+
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value; parts that hold nothing are left out, except outcomes and bytes."""
         data: dict[str, Any] = {"outcomes": self.outcomes, "bytes": self.bytes}
         data |= {key: value for key in ("events", "reconnects") if (value := getattr(self, key))}
-        for key in ("latency_us", "failed_us", "connect_us"):
+        for key in _HISTOGRAMS:
             histogram: Histogram = getattr(self, key)
-            data[key] = histogram.to_json()
-        for key in ("service_us", "event_us", "early_us"):
-            histogram = getattr(self, key)
-            if histogram.count:
+            if histogram.count or key in _ALWAYS:
                 data[key] = histogram.to_json()
         return data
 

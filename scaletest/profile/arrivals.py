@@ -93,6 +93,7 @@ class ArrivalsSpec(PacedSpec):
         le=20_000,
         description="Connections, opened before the first arrival; an arrival may wait for a free one.",
     )
+    processes: int = Field(1, ge=1, le=64, description="Processes that make the load, each with its share of it.")
     keep_alive: bool = Field(True, description="Whether connections are kept; if not, each request opens its own.")
     objects: int = Field(
         100,
@@ -100,6 +101,20 @@ class ArrivalsSpec(PacedSpec):
         le=100_000,
         description="Objects of its own, for each resource and namespace that the mix asks for without a name.",
     )
+
+    @model_validator(mode="after")
+    def _enough_for_all(self) -> Self:
+        have = {"connections": self.connections, "maxInFlight": self.most_in_flight, "objects": self.objects}
+        refuse(
+            [
+                (
+                    count < self.processes,
+                    f"each process has its share of {name}: {count} are fewer than {self.processes} processes",
+                )
+                for name, count in have.items()
+            ]
+        )
+        return self
 
 
 _VERBS = ("get", "list", "watchList", "create", "put", "patch", "delete")

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from scaletest.core.consoles import ColorSystem
 from scaletest.report import drawing, glyphs
 from scaletest.report.drawing import Drawn
 from scaletest.report.history_document import HistoryDocument, MetricHistoryReport, ProfileHistory
@@ -25,7 +26,7 @@ from scaletest.report.said.history import (
     untold,
     verdict,
 )
-from scaletest.report.terminal import ColorSystem, print_drawn, render_drawn
+from scaletest.report.terminal import print_drawn, render_drawn
 
 __all__ = ["print_history", "render_history"]
 

@@ -48,6 +48,7 @@ from scaletest.profile.schema import Profile
 from scaletest.profile.stepping import StepChange
 from scaletest.runner.acting import Acting, Scene
 from scaletest.runner.attempts import ActionLog
+from scaletest.runner.cores import CorePlan, plan_cores, processes_of
 from scaletest.runner.engines import Lost
 from scaletest.runner.priority import (
     Niceness,
@@ -107,6 +108,7 @@ class LocalEngines:
         self._tasks: list[asyncio.Task[None]] = []
         self._facts: dict[str, Any] = {}
         self._niceness: Niceness | None = None
+        self._cores = CorePlan()
 
     async def start(self, journal: JournalFile, lost: Lost) -> None:
         """Bring up the control plane, fill it, start driver, probes and observers."""
@@ -134,6 +136,7 @@ class LocalEngines:
         driver = await LocustDriver.spawn(journal.path.absolute(), journal.clock_origin_s, note_started, on_error=warn)
         self._driver = driver
         claim_for_session_of(driver.process_id.pid)
+        self._pin(driver, journal)
         self._watch(lost, self._watch_driver(driver, lost))
         masters = self._access[MASTERS]
         observer = Observer(self._profile.observe, Targets(masters, (cluster.etcd_endpoint,), self._pids), journal)
@@ -251,6 +254,9 @@ class LocalEngines:
         assert self._options.binaries is not None
         spec = self._profile.control_plane
         host = read_host()
+        self._cores = plan_cores(os.sched_getaffinity(0), host.cores, processes_of(self._profile))
+        if self._cores.control_plane:
+            host = replace(host, cores=min(host.cores, float(len(self._cores.control_plane))))
         return await start_cluster(
             ClusterRequest(
                 name=self._options.own_cluster_name,
@@ -261,6 +267,7 @@ class LocalEngines:
                 floor_bytes=floor_bytes(host),
                 owner=ProcessId.current(),
                 journal=JournalTarget(journal.path.absolute(), journal.clock_origin_s),
+                cpus=self._cores.control_plane,
             )
         )
 
@@ -315,6 +322,21 @@ class LocalEngines:
     def _most_nodes(self) -> int:
         growth = sum(action.grow.by for phase in self._profile.phases for action in phase.do if action.grow)
         return self._profile.fleet.node_count + growth
+
+    def _pin(self, driver: LocustDriver, journal: JournalFile) -> None:
+        """Give the driver, and the processes that it starts from now on, cores that the control plane does not have."""
+        pinned = self._cores.generator
+        if pinned:
+            # Each thread has its own; those of libraries are there already.
+            for thread in Path(f"/proc/{driver.process_id.pid}/task").iterdir():
+                os.sched_setaffinity(int(thread.name), pinned)
+        journal.append(
+            "cores",
+            generator=list(pinned),
+            control_plane=list(self._cores.control_plane),
+            all=len(os.sched_getaffinity(0)),
+            kept=self._options.cluster is not None,
+        )
 
     def _priority(self, driver: LocustDriver, cluster: KwokControlPlane) -> str:
         state = cluster.supervisor.state()

@@ -20,7 +20,7 @@ def state(*records: Record, **phases: tuple[float, float]) -> RunState:
     spans = phases or PHASES
     begins = [record("phase.start", begin, phase=name) for name, (begin, _) in spans.items()]
     ends = [record("phase.end", end, phase=name, reason="time") for name, (_, end) in spans.items()]
-    limit = {"memory_bytes": 4 * GIB, "cpu_cores": 2.0, "memory_by": "cgroup_v2", "cpu_by": "cgroup_v2"}
+    limit: dict[str, Any] = {"memory_bytes": 4 * GIB, "cpu_cores": 2.0, "memory_by": "cgroup_v2", "cpu_by": "cgroup_v2"}
     run = RunState()
     run.apply_all([*begins, *ends, record("component.limit", 0.0, component="kube-apiserver", **limit), *records])
     return run
@@ -54,7 +54,7 @@ def agents_level(executing: int, rejected: int) -> list[Record]:
 
 
 def killed() -> Record:
-    fields = {"reason": "oom", "code": None, "signal": 9, "peak_rss_bytes": GIB, "cap_bytes": GIB}
+    fields: dict[str, Any] = {"reason": "oom", "code": None, "signal": 9, "peak_rss_bytes": GIB, "cap_bytes": GIB}
     return record("component.exit", 20.0, component="kube-apiserver", **fields)
 
 

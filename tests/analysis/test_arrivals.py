@@ -193,4 +193,4 @@ def test_the_busiest_process_of_the_generator_is_the_one_that_counts() -> None:
 
     assert Grade.GOOD == busy(0.8).grade
     assert Grade.BAD == busy(0.95).grade
-    assert "0.95 cores of etcd load process 8" in busy(0.95).said
+    assert "0.95 cores of load process 8" in busy(0.95).said

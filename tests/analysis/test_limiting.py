@@ -162,7 +162,7 @@ def found(*records: Record, profile: Mapping[str, Any] | None = None) -> str:
         ([flow(5.0, "puts", steps={"put": step(outcomes={"OK": 9, "NOSPACE": 1})})], "etcd_space etcd"),
         ([flow(5.0, "puts", steps={"put": step(outcomes={"OK": 9, "UNAVAILABLE": 1})})], "none"),
         (driven(0.91), "generator load driver"),
-        (driven(0.1, worker=0.91), "generator etcd load process 7"),
+        (driven(0.1, worker=0.91), "generator load process 7"),
         (driven(0.89), "none"),
         (collected(0.251, memory=0.901 * GIB, limit=GIB), "gc kube-apiserver"),
         (collected(0.249, memory=0.901 * GIB, limit=GIB), "none"),

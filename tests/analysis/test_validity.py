@@ -255,3 +255,22 @@ def test_the_generator_may_end_a_search_among_derived_loads_only(space: dict[str
     state = run(searches.start(t=1.0, resolution=0.1, **space), *searches.steps(*tried, t=2.0))
 
     assert grade is find("search", state).grade
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"generator": [6, 7], "control_plane": [0, 1, 2, 3, 4, 5], "all": 8, "kept": False}, "the load driver has CPU 6-7, the control plane 0-5"),
+        ({"generator": [], "control_plane": [], "all": 2, "kept": False}, "load driver and control plane share 2 (apart from 4 on)"),
+        ({"generator": [], "control_plane": [], "all": 8, "kept": True}, "share 8: the cluster was there before the run"),
+    ],
+)  # fmt: skip
+def test_who_has_which_cores_is_said_and_makes_nothing_invalid(fields: dict[str, Any], said: str) -> None:
+    (check,) = [
+        item
+        for item in check_validity(RunState().apply_all([record("cores", 1.0, **fields)]), {})
+        if item.name == "cores"
+    ]
+
+    assert said in check.said
+    assert Grade.GOOD is check.grade

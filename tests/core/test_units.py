@@ -164,3 +164,10 @@ def test_counts_are_formatted_with_separators(count: float, text: str) -> None:
 )
 def test_shares_are_formatted_so_that_nearly_all_is_not_all(share: float, text: str) -> None:
     assert text == units.format_share(share)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [((), ""), ((3,), "3"), ((0, 1, 2), "0-2"), ((0, 1, 3, 5, 6), "0-1, 3, 5-6")]
+)
+def test_numbers_are_written_as_spans(numbers: tuple[int, ...], text: str) -> None:
+    assert text == units.format_numbers(numbers)

@@ -60,6 +60,26 @@ def arrivals_of(result: FlowResult, key: str) -> int:
     return sum(record["arrivals"][key] for record in result.flows)
 
 
+def test_processes_share_a_flow_and_every_arrival_counts_once(cluster: KwokControlPlane, tmp_path: Path) -> None:
+    access = asyncio.run(cluster.access("admin"))
+    mix: list[dict[str, Any]] = [{"patch": "configmaps", "label": "patch"}]
+    spec = spec_of(mix, rate="100/s", process="even", processes=2, objects=5, connections=4)
+
+    result = asyncio.run(
+        run_flow(
+            tmp_path,
+            FlowStart("processes", spec, access, spec.target(0)),
+            lambda result: sum(result.outcomes().values()) >= 200,
+        )
+    )
+    left = ask(access, "GET", "/api/v1/namespaces/default/configmaps?labelSelector=scaletest.dev/flow=processes")
+
+    assert {"200"} == set(result.outcomes())
+    assert arrivals_of(result, "sent") == result.outcomes()["200"]
+    assert arrivals_of(result, "due") == arrivals_of(result, "sent") + result.flows[-1]["arrivals"]["in_flight"]
+    assert [] == json.loads(left)["items"]
+
+
 def test_every_request_of_a_mix_is_what_the_api_server_takes(cluster: KwokControlPlane, tmp_path: Path) -> None:
     access = asyncio.run(cluster.access("admin"))
     spec = spec_of(WRITES + READS, rate="100/s", objects=8, connections=4)

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -227,6 +228,22 @@ def test_the_flow_schema_decides_who_drowns_with_whom(cluster: KwokControlPlane,
     answer = ask(access, "GET", "/api/v1/namespaces?limit=1")
 
     assert (200, schema) == (answer.status, uids[answer.headers[SCHEMA_HEADER]])
+
+
+def test_controllers_are_not_exempt_and_do_their_work(cluster: KwokControlPlane) -> None:
+    masters = access_to(cluster, "system:masters")
+    wanted = {"system-leader-election", "kube-scheduler", "kube-system-service-accounts"}
+    deadline_s = time.monotonic() + 20
+    while True:
+        metrics = ask(masters, "GET", "/metrics").content.decode()
+        schemas = set(re.findall(r'apiserver_flowcontrol_dispatched_requests_total{flow_schema="([^"]+)"', metrics))
+        # The controller-manager's own controller makes it, as a ServiceAccount of kube-system.
+        account = ask(masters, "GET", "/api/v1/namespaces/default/serviceaccounts/default").status
+        if wanted <= schemas and account == 200:
+            return
+        # They start last, and elect a leader first.
+        assert time.monotonic() < deadline_s, (schemas, account)
+        time.sleep(0.2)
 
 
 def test_a_service_account_reads_everything_and_writes_nothing(cluster: KwokControlPlane) -> None:

@@ -449,3 +449,48 @@ def test_a_locustfile_hears_of_arrivals(drivers: Drivers, server: TestServer, tm
     assert len(mine) == sum(result.outcomes().values())
     assert {("GET", "100", "None")} == {(line[0], line[3], line[4]) for line in mine}
     assert all(0 <= float(line[2]) - began_s < 30 for line in mine)
+
+
+def test_two_processes_share_a_flow_and_its_arrivals_are_counted_once(drivers: Drivers, server: TestServer) -> None:
+    begin(drivers, "shared", server, [OK], rate="100/s", process="even", processes=2, connections=3)
+    try:
+        drivers.wait_for("shared", lambda result: sum(result.outcomes().values()) >= 60)
+        drivers.do(drivers.driver.set_rate(SetRate("shared", 200.0)))
+        drivers.wait_for("shared", lambda result: sum(result.outcomes().values()) >= 150)
+        workers = [record["workers"] for record in drivers.records if record["kind"] == "driver"][-1]
+    finally:
+        drivers.do(drivers.driver.stop_flow("shared"))
+    result = drivers.result("shared")
+    asked = [entry["connection"] for entry in server.log("shared")]
+    # Two connections are one process's, the third is the other's.
+    second = min(set(asked), key=lambda item: abs(2 * asked.count(item) - len(asked)))
+
+    assert 2 == len({worker["pid"] for worker in workers})
+    assert arrivals_of(result, "sent") == sum(result.outcomes().values()) == len(asked)
+    # On a busy machine some wait for a connection at the end.
+    assert arrivals_of(result, "due") == len(asked) + result.flows[-1]["arrivals"]["in_flight"]
+    assert 3 == len(set(asked)) == result.histogram("connect_us").count
+    # Each at every second point of one schedule; a busy machine may have held one of them up at the end.
+    assert abs(2 * asked.count(second) - len(asked)) <= 0.1 * len(asked)
+    assert 200.0 == result.flows[-2]["arrivals"]["rate_per_s"]
+
+
+def test_processes_have_objects_of_their_own_which_one_of_them_removes(drivers: Drivers, server: TestServer) -> None:
+    mix = [{"patch": "configmaps", "namespace": "shared"}]
+    begin(drivers, "shared-own", server, mix, rate="50/s", processes=2, objects=5)
+    try:
+        drivers.wait_for("shared-own", lambda result: sum(result.outcomes().values()) >= 20)
+    finally:
+        drivers.do(drivers.driver.stop_flow("shared-own"))
+    log = server.log("shared-own")
+    made = [json.loads(entry["content"])["metadata"]["name"] for entry in log if entry["method"] == "POST"]
+
+    assert {"200"} == set(drivers.result("shared-own").outcomes())
+    assert [f"scaletest-shared-own-00000{number}" for number in range(5)] == sorted(made)
+    assert ["DELETE"] == [entry["method"] for entry in log if entry["method"] == "DELETE"]
+    assert "DELETE" == log[-1]["method"]
+
+
+def test_a_process_that_cannot_begin_is_the_flows_failure(drivers: Drivers, server: TestServer) -> None:
+    with pytest.raises(EnvironmentProblem, match="its secrets could not be made: 404: not found"):
+        begin(drivers, "shared-refused", server, [{"put": "secrets"}], rate="50/s", processes=2)

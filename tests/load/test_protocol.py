@@ -37,7 +37,11 @@ ACCESS = ApiAccess(("https://127.0.0.1:1", "https://127.0.0.1:2"), Path("ca"), C
     [
         protocol.Configure(Path("/run/journal.jsonl"), 12.5, 0.2),
         protocol.FlowStart("f", SPEC, ACCESS, 2, ("a",), (NODE,), 7, ("127.0.1.1",), Path("/profiles")),
+        protocol.Configure(None, 12.5, 0.2),
         protocol.FlowStart("f", SPEC, ACCESS, 2),
+        protocol.FlowStart("f", SPEC, ACCESS, 2, share=(1, 3)),
+        protocol.Begin("f", 12.5),
+        protocol.Begin("f", 12.5, 80.0),
         protocol.SetTarget("f", 3, 12.5, ("b",), (NODE,), ("a",)),
         protocol.SetTarget("f", 3),
         protocol.SetServers("f", ("https://127.0.0.1:1",)),

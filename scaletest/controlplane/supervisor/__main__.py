@@ -57,12 +57,17 @@ def _supervise(cluster_dir: Path, ready: int) -> None:
     from scaletest.controlplane.host import MemoryGauge  # noqa: PLC0415
     from scaletest.controlplane.supervisor import reaper, server, supervise  # noqa: PLC0415
 
+    plan = plans.read_plan(cluster_dir)
+    if plan.cpus:
+        # Before any thread of ours, or component, is there: they inherit it, also those that are started again.
+        os.sched_setaffinity(0, plan.cpus)
+
     async def run() -> None:
         os.chdir(cluster_dir)
         listening = server.bind_socket(cluster_dir)
         reaper.become_subreaper()
         gauge = MemoryGauge()
-        supervisor = supervise.Supervisor(cluster_dir, plans.read_plan(cluster_dir), gauge.available_bytes)
+        supervisor = supervise.Supervisor(cluster_dir, plan, gauge.available_bytes)
         control = server.ControlServer(supervisor)
         await control.start(listening)
         os.write(ready, b".")

@@ -106,7 +106,7 @@ class Mix:
         if index is None:
             # None is there while all are being deleted: any will do.
             index = ring.any_present()
-            index = self._random.randrange(ring.count) if index is None else index
+            index = self._random.choice(ring.numbers) if index is None else index
             return Planned(step, requests.PUT, self._put(self._keys[index], now_s))
         taken = index
         message = self._put(self._keys[taken], now_s)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scaletest.core.histogram import Histogram
+from scaletest.load.shares import Share, part
 from scaletest.load.statistics import ArrivalStatistics
 from scaletest.profile.etcd import EtcdSpec
 
@@ -46,13 +47,12 @@ class WorkerConfig:
     endpoint: str
     """``http://HOST:PORT`` of etcd."""
     spec: EtcdSpec
-    share: tuple[int, int]
+    share: Share
     seed: int
 
     def part(self, whole: int) -> int:
         """Return this process' part of a number; those of all processes add up to it."""
-        index, of = self.share
-        return whole // of + (index < whole % of)
+        return part(whole, self.share)
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON value."""

@@ -82,6 +82,14 @@ def test_components_serve_a_certificate_that_can_be_verified(documents: list[dic
     assert "/state/clusters/c1/kwok/clusters/c1/pki/admin.key" == flags["tls-private-key-file"]
 
 
+@pytest.mark.parametrize("component", ["kube-controller-manager", "kube-scheduler"])
+def test_controllers_are_who_they_are_in_a_real_cluster(documents: list[dict[str, Any]], component: str) -> None:
+    flags = {arg["key"]: arg["value"] for patch in patches(documents, component) for arg in patch["extraArgs"]}
+
+    assert f"/state/clusters/c1/kwok/clusters/c1/pki/{component}.kubeconfig" == flags["kubeconfig"]
+    assert (component == "kube-controller-manager") == (flags.get("use-service-account-credentials") == "true")
+
+
 def test_the_stages_replace_kwokctls_defaults_in_full(documents: list[dict[str, Any]]) -> None:
     stages = sorted(document["metadata"]["name"] for document in documents if document["kind"] == "Stage")
 

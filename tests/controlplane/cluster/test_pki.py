@@ -9,9 +9,11 @@ import threading
 from pathlib import Path
 
 import pytest
+import yaml
 from cryptography import x509
 
 from scaletest.controlplane import pki
+from scaletest.controlplane.identities import CONTROLLERS, controller_kubeconfig, write_controllers
 from scaletest.controlplane.pki import Subject
 
 ADMIN = Subject("kwok-admin", ("system:masters",))
@@ -34,6 +36,18 @@ def test_the_admin_certificate_carries_user_and_group(pki_dir: Path) -> None:
     certificate = x509.load_pem_x509_certificate((pki_dir / "admin.crt").read_bytes())
 
     assert "CN=kwok-admin,O=system:masters" == certificate.subject.rfc4514_string()
+
+
+def test_controllers_have_certificates_and_kubeconfigs_of_their_own(tmp_path: Path) -> None:
+    authority = pki.create_authority(tmp_path / "pki", cluster="t", admin=ADMIN)
+    write_controllers(authority, tmp_path / "pki", "https://127.0.0.1:20001")
+
+    for component, user in CONTROLLERS.items():
+        path = controller_kubeconfig(tmp_path / "pki", component)
+        (entry,) = yaml.safe_load(path.read_text())["users"]
+        certificate = x509.load_pem_x509_certificate(Path(entry["user"]["client-certificate"]).read_bytes())
+        assert f"CN={user}" == certificate.subject.rfc4514_string()
+        assert 0o600 == stat.S_IMODE(path.stat().st_mode)
 
 
 def test_serial_numbers_are_positive(pki_dir: Path) -> None:

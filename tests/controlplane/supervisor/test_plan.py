@@ -13,7 +13,9 @@ from tests.controlplane.supervisor.toys import ToyCluster
 
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     toy = ToyCluster(tmp_path, tmp_path).add("api", "listen=8080", role="server", cores=1.5).add("kcm")
-    toy.options.update(journal=JournalTarget(tmp_path / "j", 1.25), remove_paths=("/x",), limit_by="watchdog")
+    toy.options.update(
+        journal=JournalTarget(tmp_path / "j", 1.25), remove_paths=("/x",), limit_by="watchdog", cpus=(0, 2)
+    )
     plan = toy.plan()
 
     write_plan(tmp_path, plan)

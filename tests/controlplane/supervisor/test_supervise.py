@@ -64,6 +64,20 @@ def test_a_hog_is_killed_within_a_tenth_of_its_cap_and_restarted_with_back_off(
     assert restarts == [0, 1, 2, 3]
 
 
+def test_components_stay_on_their_cpus_when_they_are_started_again(toy: ToyCluster) -> None:
+    mine = min(os.sched_getaffinity(0))
+    toy.add("kcm")
+    toy.options["cpus"] = (mine,)
+
+    toy.up()
+    first = toy.pid("kcm")
+    assert {mine} == os.sched_getaffinity(first)
+    os.kill(first, signal.SIGKILL)
+    toy.wait_record("component.start", restart=1)
+
+    assert {mine} == os.sched_getaffinity(toy.pid("kcm"))
+
+
 def test_shared_memory_counts_for_the_watchdog_too(toy: ToyCluster) -> None:
     toy.add("hog", "shared-hog=300", cap_mib=300)
     toy.options["limit_by"] = "watchdog"

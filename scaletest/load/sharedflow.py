@@ -1,0 +1,279 @@
+"""A flow that several processes make, as the load driver sees it: one process has one core.
+
+Each is a load driver like this one (``python -m scaletest.load``), with a share of the flow's rate, connections and objects, and with nothing to write:
+its records come here ten times a second and become one flow's. All begin at one time, so that evenly spaced arrivals are taken in turn;
+Poisson ones are as many processes of a part of the rate, which together are one of the whole. Their requests fire Locust's events in their own processes.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import gevent
+from gevent import subprocess
+from gevent.event import AsyncResult
+
+from scaletest.core.errors import EnvironmentProblem
+from scaletest.core.journal import Record
+from scaletest.load import protocol
+from scaletest.load.flow import Flow, Host
+from scaletest.load.metadata import FailureText
+from scaletest.load.pipes import read_lines
+from scaletest.load.selfcheck import SelfChecks
+from scaletest.load.shares import Share, part
+from scaletest.load.statistics import ArrivalStatistics, StepStatistics
+
+__all__ = ["SharedFlow"]
+
+REPORT_EVERY_S: Final = 0.1
+"""A tenth of the driver's own interval: so much of a second's requests may count in the next one."""
+
+STARTED_WITHIN_S: Final = 50.0
+"""Within the 60 s that the driver's owner waits for a flow."""
+ANSWER_WITHIN_S: Final = 4.5
+"""Within the time that the driver has to stop all its flows."""
+BEGIN_IN_S: Final = 0.05
+"""From the command to begin to the origin of all schedules: every process has it by then."""
+
+_GAUGES: Final = ("target", "started", "connected", "blocked")
+_STANDING: Final = ("behind", "in_flight", "waiting")
+
+
+class SharedFlow(Flow):
+    """Arrivals of one flow, made by ``processes`` load drivers; ``target`` is the number of connections."""
+
+    def __init__(self, host: Host, start: protocol.FlowStart) -> None:
+        super().__init__(host, start)
+        assert start.spec.arrivals is not None
+        of = start.spec.arrivals.processes
+        self._shares: list[Share] = [(index, of) for index in range(of)]
+        self._start = start
+        self._arrivals = ArrivalStatistics()
+        self._checks = SelfChecks()
+        self._children = [_Child(start.flow, self._take, self._lost) for _ in self._shares]
+
+    # What the driver asks for.
+
+    def start(self) -> None:
+        """Start the processes, have them connect and make their objects, begin; see Flow. Raises EnvironmentProblem."""
+        starts = [
+            replace(self._start, share=share, target=part(self.target, share), seed=self._start.seed + share[0])
+            for share in self._shares
+        ]
+        try:
+            for child in self._children:
+                child.spawn(self.host.clock_origin_s)
+            self._ask(starts, STARTED_WITHIN_S)
+            self._begin()
+        except BaseException:
+            self._end_children()
+            raise
+
+    def _begin(self, rate_per_s: float | None = None) -> None:
+        begin = protocol.Begin(self.name, time.monotonic() + BEGIN_IN_S, rate_per_s)
+        self._ask([begin] * len(self._children))
+
+    def set_target(self, command: protocol.SetTarget) -> protocol.FlowChanged:
+        """Change the number of connections, of which every process has its part. Raises EnvironmentProblem."""
+        self.target = command.target
+        return self._sum([replace(command, target=part(command.target, share)) for share in self._shares])
+
+    def set_rate(self, rate_per_s: float) -> protocol.FlowChanged:
+        """Go on at another rate, that of all processes together. Raises EnvironmentProblem for a closed loop."""
+        self._begin(rate_per_s)
+        self.host.emit("flow.rate", flow=self.name, rate_per_s=rate_per_s)
+        return protocol.FlowChanged(self.name)
+
+    def set_servers(self, servers: Sequence[str]) -> None:
+        """Have new connections go to these API servers in turn."""
+        self._ask([protocol.SetServers(self.name, tuple(servers))] * len(self._children))
+
+    def block(self) -> protocol.FlowChanged:
+        """Close all connections and refuse new ones; says how many, and what was under way on them."""
+        self.blocked = True
+        return self._sum([protocol.Block(self.name)] * len(self._children))
+
+    def unblock(self) -> None:
+        """Let arrivals connect again."""
+        self.blocked = False
+        self._ask([protocol.Unblock(self.name)] * len(self._children))
+
+    def stop(self) -> None:
+        """Have every process stop its share, take its last record, end it."""
+        try:
+            self._ask([protocol.StopFlow(self.name)] * len(self._children))
+        except EnvironmentProblem as error:
+            self.host.emit("note", level="warning", text=f"{error.message}; some of its objects may be left")
+        finally:
+            self._end_children()
+
+    def workers(self) -> list[dict[str, Any]]:
+        """Return what each process takes."""
+        return [{"pid": child.pid, "cpu_s": child.cpu_s, "rss_bytes": child.rss_bytes} for child in self._children]
+
+    def take_checks(self) -> SelfChecks:
+        """Return what the processes measured of themselves since the last call."""
+        taken, self._checks = self._checks, SelfChecks()
+        return taken
+
+    def user_counts(self) -> dict[str, int]:
+        """Return living users by class: those of other processes are not the runner's."""
+        return {}
+
+    def gauges(self) -> dict[str, int]:
+        """Return target, started, connected and blocked, in connections."""
+        return {key: sum(child.gauges.get(key, 0) for child in self._children) for key in _GAUGES}
+
+    def take_record(self, interval_s: float, gauges: dict[str, int] | None = None) -> dict[str, Any]:
+        """Return the fields of this interval's record; see Flow."""
+        record = super().take_record(interval_s, gauges)
+        taken, self._arrivals = self._arrivals, ArrivalStatistics()
+        rates = [child.standing["rate_per_s"] for child in self._children if child.standing.get("rate_per_s")]
+        return record | {
+            "arrivals": {
+                # Each knows the rate of all together.
+                "rate_per_s": rates[-1] if rates else None,
+                **taken.to_json(),
+                **{key: sum(child.standing.get(key, 0) for child in self._children) for key in _STANDING},
+            }
+        }
+
+    # Records.
+
+    def _take(self, child: _Child, record: Record) -> None:
+        match record["kind"]:
+            case "flow":
+                child.gauges = {key: record[key] for key in _GAUGES}
+                child.standing = record["arrivals"]
+                self._arrivals.merge(ArrivalStatistics.from_json(record["arrivals"]))
+                for name, data in record["steps"].items():
+                    self.statistics.step(name).merge(StepStatistics.from_json(data))
+            case "driver":
+                child.cpu_s, child.rss_bytes = record["cpu_s"], record["rss_bytes"]
+                self._checks.add(child.pid, record)
+            case "flow.sample":
+                if self.statistics.wants_sample(record["step"], record["outcome"]):
+                    text = FailureText(record["reason"], record["message"])
+                    self.sample(record["step"], record["outcome"], record["status"], text, record["node"])
+            case "note":
+                self.host.emit("note", level=record["level"], text=record["text"])
+
+    def _lost(self, why: str) -> None:
+        self.host.fail(f"a process of flow {self.name} {why}")
+
+    # Children.
+
+    def _ask(self, commands: Sequence[protocol.Command], within_s: float = ANSWER_WITHIN_S) -> list[protocol.Report]:
+        """Send each process its command; return the answers. Raises EnvironmentProblem."""
+        answers = [child.ask(command) for child, command in zip(self._children, commands, strict=True)]
+        gevent.wait(answers, timeout=within_s)
+        if not all(answer.ready() for answer in answers):
+            msg = f"flow {self.name}: a process did not answer {commands[0].type} within {within_s:g} s"
+            raise EnvironmentProblem(msg)
+        return [answer.get() for answer in answers]
+
+    def _sum(self, commands: Sequence[protocol.Command]) -> protocol.FlowChanged:
+        changed = [item for item in self._ask(commands) if isinstance(item, protocol.FlowChanged)]
+        return protocol.FlowChanged(
+            self.name,
+            sum(item.agents_stopped for item in changed),
+            sum(item.connections_closed for item in changed),
+            sum(item.requests_cut_short for item in changed),
+        )
+
+    def _end_children(self) -> None:
+        for child in self._children:
+            child.ask_to_end()
+        for child in self._children:
+            child.end()
+
+
+class _Child:
+    """One process, and the greenlet that hears it."""
+
+    def __init__(self, flow: str, take: Callable[[_Child, Record], None], lost: Callable[[str], None]) -> None:
+        self.gauges: dict[str, int] = {}
+        self.standing: dict[str, Any] = {}
+        self.cpu_s = 0.0
+        self.rss_bytes = 0
+        self._flow = flow
+        self._take = take
+        self._lost = lost
+        self._answer = AsyncResult()
+        self._process: Any = None
+        self._reader: gevent.Greenlet | None = None
+        self._ending = False
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        return int(self._process.pid)
+
+    def spawn(self, clock_origin_s: float) -> None:
+        """Start it."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "scaletest.load"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self._reader = gevent.spawn(self._hear)
+        self._tell(protocol.Configure(None, clock_origin_s, REPORT_EVERY_S))
+
+    def ask(self, command: protocol.Command) -> AsyncResult:
+        """Send it a command; the result is its answer."""
+        self._answer = AsyncResult()
+        self._tell(command)
+        return self._answer
+
+    def ask_to_end(self) -> None:
+        """Have it end."""
+        self._ending = True
+        if self._process is not None:
+            self._tell(protocol.Quit())
+
+    def end(self) -> None:
+        """End the process, if it is there."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._reader is not None:
+            self._reader.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            try:
+                pipe.close()
+            except OSError:
+                continue
+
+    def _tell(self, command: protocol.Command) -> None:
+        # One that is gone hears nothing; that it is gone is noticed where it is read.
+        try:
+            self._process.stdin.write(protocol.encode(command))
+            self._process.stdin.flush()
+        except OSError:
+            return
+
+    def _hear(self) -> None:
+        for line in read_lines(self._process.stdout.fileno()):
+            report = protocol.decode_report(line)
+            match report:
+                case protocol.RecordReport(record=record):
+                    self._take(self, record)
+                case protocol.FlowStarted() | protocol.FlowChanged() | protocol.FlowStopped():
+                    self._answer.set(report)
+                case protocol.DriverError():
+                    self._answer.set_exception(EnvironmentProblem(report.message, hint=report.hint))
+        if self._ending:
+            return
+        code = self._process.wait()
+        how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        if self._answer.ready():
+            self._lost(f"ended {how}")
+        else:
+            self._answer.set_exception(EnvironmentProblem(f"flow {self._flow}: one of its processes ended {how}"))
