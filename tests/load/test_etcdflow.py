@@ -57,7 +57,7 @@ def test_every_arrival_of_two_processes_is_sent_and_counted_once(drivers: Driver
     drivers.do(drivers.driver.start_flow(start))
     drivers.wait_for("mixed-etcd", lambda result: all(sum(result.outcomes(title).values()) > 3 for title in titles))
     drivers.wait_for("mixed-etcd", lambda result: result.total("events", "watch") > 3)
-    workers = psutil.Process(drivers.driver.process_id.pid).children()
+    workers = {worker.pid: worker for worker in psutil.Process(drivers.driver.process_id.pid).children()}
     drivers.do(drivers.driver.stop_flow("mixed-etcd"))
 
     result = drivers.result("mixed-etcd")
@@ -70,10 +70,11 @@ def test_every_arrival_of_two_processes_is_sent_and_counted_once(drivers: Driver
     assert (2, 2) == (result.flows[0]["target"], max(record["connected"] for record in result.flows))
     assert 0 <= result.histogram("event_us").quantile(0.5) < 1e6
     assert 2 == result.histogram("connect_us").count
-    samples = [item for record in drivers.records for item in record.get("workers", ())]
-    assert {worker.pid for worker in workers} == {item["pid"] for item in samples}
-    assert max(item["cpu_s"] for item in samples) > 0
-    assert not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers)
+    # The driver is the module's: other flows have had workers before.
+    used_s = {item["pid"]: item["cpu_s"] for record in drivers.records for item in record.get("workers", ())}
+    assert workers.keys() <= used_s.keys()
+    assert max(used_s[pid] for pid in workers) > 0
+    assert not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers.values())
 
 
 def test_in_a_closed_loop_each_client_asks_again(drivers: Drivers, endpoint: str) -> None:
