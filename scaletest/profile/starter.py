@@ -111,7 +111,8 @@ flows:
   # What it does then: requests that come at a rate, whether or not earlier ones were answered.
   controller:
     arrivals: {rate: "{rate}", connections: 8, objects: 50}
-    identity: serviceAccount:default/controller
+    # ServiceAccounts may only read here. This one may write, and like them has no priority over others.
+    identity: admin
     mix:
       - {get: configmaps, label: read, weight: 2}
       - {patch: configmaps, label: write, weight: 1}

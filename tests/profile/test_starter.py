@@ -36,6 +36,13 @@ def test_every_combination_is_a_valid_profile(load: Load, goal: Goal, nodes: int
         assert f"search.capacity >= {nodes}\n" in text
 
 
+def test_what_writes_may_write(tmp_path: Path) -> None:
+    for load, goal in itertools.product(Load, Goal):
+        flows = written(tmp_path, load, 100, goal)[1].profile.flows.values()
+        writing = [flow for flow in flows if flow.arrivals is not None or flow.churn is not None]
+        assert [] == [flow.identity for flow in writing if flow.identity.startswith("serviceAccount:")]
+
+
 def test_every_part_has_a_comment_above_it(tmp_path: Path) -> None:
     for load, goal in itertools.product(Load, Goal):
         text, _ = written(tmp_path, load, 100, goal)
