@@ -43,8 +43,11 @@ POD_STARTUP_S: Final = 5.0
 CPU_FULL: Final = 0.9
 """Of its quota, as for the attribution of a saturation point."""
 
-_SETTLED_S: Final = 18.0
-"""From a change to its effect: a request waits in a queue for 15 s, and borrowing is worked out every 10 s."""
+_SETTLED_S: Final = 23.0
+"""From a change to its effect: a request waits in a queue for 15 s, and a slow reader keeps its seats for 8 s."""
+
+_BACKED_UP_S: Final = 8.0
+"""From the begin of a flood until all that the API server can do at once is under way."""
 
 _NEIGHBOUR: Final = "serviceAccount:telemetry/neighbour"
 _SAME_FLOW: Final = "serviceAccount:telemetry/wide"
@@ -234,7 +237,8 @@ def _masters_in_a_queue(state: RunState) -> Seen:
 
 
 def _masters_without_cpu(state: RunState) -> Seen:
-    span = span_of(state, "flood")
+    begin_s, end_s = span_of(state, "flood")
+    span = (begin_s + _BACKED_UP_S, end_s)
     masters, said = _access(state, _MASTERS, span)
     cores, quota = _cores(state, span)
     return Seen(not masters and cores >= CPU_FULL * quota, f"masters {said}; CPU {cores:.2f} of {quota:.2f} cores")

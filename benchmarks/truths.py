@@ -144,8 +144,10 @@ async def open_model(options: argparse.Namespace) -> list[Claim]:
 async def flow_control(options: argparse.Namespace) -> list[Claim]:
     states = {}
     for name in apf.PROFILES:
-        await run(options, name, HERE / f"truths/{name}.yaml")
+        document = await run(options, name, HERE / f"truths/{name}.yaml")
         states[name] = load_run(options.output / name).state
+        # A prediction that comes out otherwise on a busy machine says nothing.
+        print(f"  {name}: {document['verdict']['outcome']}", *document["verdict"]["reasons"], sep="\n    ", flush=True)
     seen = [(prediction, prediction.look(states[prediction.profile])) for prediction in apf.PREDICTIONS]
     print(apf.table(seen), flush=True)
     claims = []

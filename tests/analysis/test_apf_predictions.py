@@ -12,7 +12,7 @@ from scaletest.analysis.state import RunState
 from scaletest.core.journal import Record
 from tests.analysis.journals import GIB, apf_level, apiserver, flow, hist, probe, process, record
 
-PHASES = {"quiet": (0.0, 10.0), "flood": (10.0, 40.0), "level": (40.0, 70.0)}
+PHASES = {"quiet": (0.0, 10.0), "flood": (10.0, 40.0), "level": (40.0, 75.0)}
 NEIGHBOUR, SAME = "serviceAccount:telemetry/neighbour", "serviceAccount:telemetry/wide"
 
 
@@ -43,13 +43,13 @@ def asked(identity: str, begin: int, end: int, latency_s: float, outcome: str = 
 
 
 def cores(used: float) -> list[Record]:
-    return [process(float(t), kube_apiserver=(1, GIB, used * t)) for t in range(0, 71, 2)]
+    return [process(float(t), kube_apiserver=(1, GIB, used * t)) for t in range(0, 76, 2)]
 
 
 def agents_level(executing: int, rejected: int) -> list[Record]:
     return [
         apiserver(float(t), scaletest_agents=apf_level(executing=executing, rejected={"concurrency-limit": rejected * t}))
-        for t in range(41, 70)
+        for t in range(41, 75)
     ]  # fmt: skip
 
 
@@ -99,10 +99,10 @@ CASES: list[tuple[Prediction, RunState, bool]] = [
     (MEMORY, state(*GONE, killed()), True),
     (MEMORY, state(*GONE), False),
     (MEMORY, state(*[p for t in range(10, 40) for p in (probe(t, 0.01), probe(t + 0.5, 0.01))], killed()), False),
-    (OWN_LEVEL, state(*asked(NEIGHBOUR, 10, 40, 6.0), *asked(NEIGHBOUR, 58, 70, 0.01), *agents_level(1, 9)), True),
-    (OWN_LEVEL, state(*asked(NEIGHBOUR, 10, 40, 0.1), *asked(NEIGHBOUR, 58, 70, 0.01), *agents_level(1, 9)), False),
-    (OWN_LEVEL, state(*asked(NEIGHBOUR, 10, 40, 6.0), *asked(NEIGHBOUR, 58, 70, 2.0), *agents_level(1, 9)), False),
-    (OWN_LEVEL, state(*asked(NEIGHBOUR, 10, 40, 6.0), *asked(NEIGHBOUR, 58, 70, 0.01), *agents_level(4, 9)), False),
+    (OWN_LEVEL, state(*asked(NEIGHBOUR, 10, 40, 6.0), *asked(NEIGHBOUR, 64, 75, 0.01), *agents_level(1, 9)), True),
+    (OWN_LEVEL, state(*asked(NEIGHBOUR, 10, 40, 0.1), *asked(NEIGHBOUR, 64, 75, 0.01), *agents_level(1, 9)), False),
+    (OWN_LEVEL, state(*asked(NEIGHBOUR, 10, 40, 6.0), *asked(NEIGHBOUR, 64, 75, 2.0), *agents_level(1, 9)), False),
+    (OWN_LEVEL, state(*asked(NEIGHBOUR, 10, 40, 6.0), *asked(NEIGHBOUR, 64, 75, 0.01), *agents_level(4, 9)), False),
 ]  # fmt: skip
 
 
