@@ -213,6 +213,11 @@ class RequestSpec(Model):
         return self.target if self.is_path else str(parse_resource(self.target))
 
     @property
+    def writes(self) -> bool:
+        """Whether it changes objects."""
+        return self.verb in {"create", "put", "patch", "delete"}
+
+    @property
     def verb(self) -> str:
         """The verb as the profile writes it."""
         return next(verb for verb in _VERBS if getattr(self, _field_of(verb)) is not None)

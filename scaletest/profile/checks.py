@@ -171,9 +171,10 @@ def _only_clients_on_nodes_are_nodes(profile: Profile) -> Iterator[Issue]:
     for name, flow in profile.flows.items():
         if flow.placed is None and flow.identity == "node":
             yield Issue(("flows", name, "identity"), f"{_NO_NODES[flow.kind]} are no nodes")
-        if flow.churn is not None and flow.identity.startswith("serviceAccount:"):
+        writing = "churn" if flow.churn is not None else next((item.verb for item in flow.mix if item.writes), None)
+        if writing is not None and flow.identity.startswith("serviceAccount:"):
             hint = "write system:masters, admin or on-call"
-            yield Issue(("flows", name, "identity"), "a churn writes, and ServiceAccounts may only read", hint)
+            yield Issue(("flows", name, "identity"), f"a {writing} writes, and ServiceAccounts may only read", hint)
 
 
 def _subjects_exist(profile: Profile) -> Iterator[Issue]:

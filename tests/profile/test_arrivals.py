@@ -197,3 +197,25 @@ def test_a_closed_loop_has_no_pacer_to_measure() -> None:
         objective("flow.singles.start_lag_p99 < 1s")(data)
 
     assert ["objectives.0.check: start_lag_p99 goes with a rate, and flow 'singles' is a closed loop"] == found(change)
+
+
+@pytest.mark.parametrize(
+    ("request_", "writes"),
+    [
+        ({"put": "configmaps"}, True),
+        ({"create": "secrets"}, True),
+        ({"delete": "configmaps"}, True),
+        ({"patch": "configmaps"}, True),
+        ({"get": "configmaps"}, False),
+        ({"list": "pods"}, False),
+    ],
+)
+def test_a_service_account_that_would_write_is_refused_before_the_run(request_: dict[str, Any], writes: bool) -> None:
+    def change(data: dict[str, Any]) -> None:
+        sets(
+            "flows", "gets", to={"identity": "serviceAccount:a/b", "arrivals": {"rate": "1/s"}, "mix": [GET, request_]}
+        )(data)
+        data["phases"][0].setdefault("start", []).append("gets")
+
+    said = f"a {next(iter(request_))} writes, and ServiceAccounts may only read"
+    assert writes == (said in "\n".join(found(change)))
