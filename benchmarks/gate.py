@@ -97,7 +97,7 @@ def _objects(directory: Path) -> bool:
         "--set",
         "objects=26000",
         "--against",
-        "objects=20000",
+        "set:objects=20000",
         "--fail",
         "apiserver.memory:10%",
         "--fail",
