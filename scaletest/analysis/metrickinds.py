@@ -45,14 +45,18 @@ class MetricKind:
     floor_sd: float
     least_share: float = 0.0
     """Of differences: the smallest change also as a share of the base."""
+    least_step: float = 0.0
+    """Of ratios: the smallest change also in the unit itself."""
 
     def least_change(self, base: float) -> float:
         """Return the smallest change that is called, beside a base value; of ratios their distance from 1."""
-        return self.least if self.scale is Scale.RATIO else max(self.least, self.least_share * abs(base))
+        if self.scale is Scale.DIFFERENCE:
+            return max(self.least, self.least_share * abs(base))
+        return max(self.least, self.least_step / max(base, self.least_step / 100)) if self.least_step else self.least
 
 
-def _ratio(unit: Unit, least: float, run_sd: float, better: Better = "lower") -> MetricKind:
-    return MetricKind(unit, better, Scale.RATIO, least, run_sd, 0.01)
+def _ratio(unit: Unit, least: float, run_sd: float, better: Better = "lower", *, step: float = 0.0) -> MetricKind:
+    return MetricKind(unit, better, Scale.RATIO, least, run_sd, 0.01, least_step=step)
 
 
 def _share(better: Better) -> MetricKind:
@@ -77,7 +81,8 @@ _KINDS: Final[dict[str, MetricKind]] = {
     "rate": _ratio("per_second", 0.05, 0.03, "higher"),
     "answer_bytes": _ratio("bytes", 0.05, 0.02),
     "memory": _ratio("bytes", 0.10, 0.06),
-    "cpu": _ratio("cores", 0.10, 0.12),
+    # The kernel counts CPU in ticks of 10 ms: an idle process has one more or less in ten seconds, which is half or twice as much.
+    "cpu": _ratio("cores", 0.10, 0.12, step=0.02),
     "rejected": MetricKind("count", "lower", Scale.DIFFERENCE, 10.0, 10.0, 2.0, least_share=0.25),
     "db_size": _ratio("bytes", 0.10, 0.05),
     "capacity": _ratio("count", 0.05, 0.05, "higher"),
