@@ -8,22 +8,19 @@ these become the flow's statistics, and Locust's ``events.request``.
 from __future__ import annotations
 
 import logging
-import signal
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, Final
 
 import gevent
-from gevent import subprocess
 from gevent.event import AsyncResult
 
 from scaletest.core.errors import EnvironmentProblem
+from scaletest.load.children import ChildProcess
 from scaletest.load.etcd.pipe import Report, WorkerConfig, decode, encode
 from scaletest.load.flow import Host, TellingFlow
 from scaletest.load.metadata import FailureText
 from scaletest.load.outcomes import is_success
-from scaletest.load.pipes import read_lines
 from scaletest.load.protocol import FlowChanged, FlowStart, SetTarget
 from scaletest.load.schedule import RateCurve, curve_of
 from scaletest.load.statistics import ArrivalStatistics
@@ -217,7 +214,7 @@ class EtcdFlow(TellingFlow):
 
 
 class _Child:
-    """One process, and the greenlet that hears it."""
+    """One process, as the flow speaks to it."""
 
     def __init__(self, config: WorkerConfig, take: Callable[[Report], None], lost: Callable[[str], None]) -> None:
         self.latest = Report()
@@ -227,21 +224,17 @@ class _Child:
         self._filled = AsyncResult()
         self._stopped = AsyncResult()
         self._blocked = AsyncResult()
-        self._process: Any = None
-        self._reader: gevent.Greenlet | None = None
+        self._process = ChildProcess("scaletest.load.etcd", self._hear, self._silent)
         self._stopping = False
 
     @property
     def pid(self) -> int:
         """Its process."""
-        return int(self._process.pid)
+        return self._process.pid
 
     def start(self) -> None:
         """Start it."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "scaletest.load.etcd"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        self._reader = gevent.spawn(self._hear)
+        self._process.start()
         self.tell("configure", config=self._config.to_json())
 
     def wait_filled(self) -> None:
@@ -254,11 +247,7 @@ class _Child:
 
     def tell(self, kind: str, **fields: Any) -> None:
         """Send it a command; one that is gone hears nothing."""
-        try:
-            self._process.stdin.write(encode(kind, **fields))
-            self._process.stdin.flush()
-        except OSError:
-            return
+        self._process.write(encode(kind, **fields))
 
     def block(self) -> tuple[int, int]:
         """Have it cut its network path; returns the connections closed and the requests on them."""
@@ -279,44 +268,30 @@ class _Child:
     def end(self) -> None:
         """End the process, if it is there."""
         self._stopping = True
-        if self._process is None:
-            return
-        if self._process.poll() is None:
-            try:
-                self._process.wait(timeout=0.5 if self._stopped.ready() else 0.0)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-        if self._reader is not None:
-            self._reader.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            try:
-                pipe.close()
-            except OSError:
-                continue
+        self._process.end(0.5 if self._stopped.ready() else 0.0)
 
-    def _hear(self) -> None:
-        for line in read_lines(self._process.stdout.fileno()):
-            message = decode(line)
-            match message.pop("type"):
-                case "report":
-                    self.latest = Report.from_json(message)
-                    self._take(self.latest)
-                case "filled":
-                    self._filled.set(True)
-                case "failed":
-                    self._stopping = True
-                    self._filled.set_exception(EnvironmentProblem(message["message"], hint=message["hint"]))
-                case "blocked":
-                    self._blocked.set((message["connections"], message["requests"]))
-                case "stopped":
-                    self._stopped.set(True)
+    def _hear(self, line: bytes) -> None:
+        message = decode(line)
+        match message.pop("type"):
+            case "report":
+                self.latest = Report.from_json(message)
+                self._take(self.latest)
+            case "filled":
+                self._filled.set(True)
+            case "failed":
+                self._stopping = True
+                self._filled.set_exception(EnvironmentProblem(message["message"], hint=message["hint"]))
+            case "blocked":
+                self._blocked.set((message["connections"], message["requests"]))
+            case "stopped":
+                self._stopped.set(True)
+
+    def _silent(self) -> None:
         self._stopped.set(self._stopped.ready())
         if self._stopping:
             return
-        code = self._process.wait()
-        how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        how = self._process.how_ended()
         if self._filled.ready():
-            self._lost(f"ended {how}")
+            self._lost(how)
         else:
-            self._filled.set_exception(EnvironmentProblem(f"flow {self._config.flow}: an etcd process ended {how}"))
+            self._filled.set_exception(EnvironmentProblem(f"flow {self._config.flow}: an etcd process {how}"))

@@ -7,23 +7,20 @@ Poisson ones are as many processes of a part of the rate, which together are one
 
 from __future__ import annotations
 
-import signal
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import gevent
-from gevent import subprocess
 from gevent.event import AsyncResult
 
 from scaletest.core.errors import EnvironmentProblem
 from scaletest.core.journal import Record
 from scaletest.load import protocol
+from scaletest.load.children import ChildProcess
 from scaletest.load.flow import Flow, Host
 from scaletest.load.metadata import FailureText
-from scaletest.load.pipes import read_lines
 from scaletest.load.selfcheck import SelfChecks
 from scaletest.load.shares import Share, part
 from scaletest.load.statistics import ArrivalStatistics, StepStatistics
@@ -37,6 +34,7 @@ STARTED_WITHIN_S: Final = 50.0
 """Within the 60 s that the driver's owner waits for a flow."""
 ANSWER_WITHIN_S: Final = 4.5
 """Within the time that the driver has to stop all its flows."""
+END_WITHIN_S: Final = 1.0
 BEGIN_IN_S: Final = 0.05
 """From the command to begin to the origin of all schedules: every process has it by then."""
 
@@ -194,7 +192,7 @@ class SharedFlow(Flow):
 
 
 class _Child:
-    """One process, and the greenlet that hears it."""
+    """One process, as the flow speaks to it."""
 
     def __init__(self, flow: str, take: Callable[[_Child, Record], None], lost: Callable[[str], None]) -> None:
         self.gauges: dict[str, int] = {}
@@ -205,21 +203,17 @@ class _Child:
         self._take = take
         self._lost = lost
         self._answer = AsyncResult()
-        self._process: Any = None
-        self._reader: gevent.Greenlet | None = None
+        self._process = ChildProcess("scaletest.load", self._hear, self._silent)
         self._ending = False
 
     @property
     def pid(self) -> int:
         """Its process."""
-        return int(self._process.pid)
+        return self._process.pid
 
     def spawn(self, clock_origin_s: float) -> None:
         """Start it."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "scaletest.load"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        self._reader = gevent.spawn(self._hear)
+        self._process.start()
         self._tell(protocol.Configure(None, clock_origin_s, REPORT_EVERY_S))
 
     def ask(self, command: protocol.Command) -> AsyncResult:
@@ -231,49 +225,30 @@ class _Child:
     def ask_to_end(self) -> None:
         """Have it end."""
         self._ending = True
-        if self._process is not None:
-            self._tell(protocol.Quit())
+        self._tell(protocol.Quit())
 
     def end(self) -> None:
         """End the process, if it is there."""
-        if self._process is None:
-            return
-        try:
-            self._process.wait(timeout=1.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._reader is not None:
-            self._reader.kill()
-        for pipe in (self._process.stdin, self._process.stdout):
-            try:
-                pipe.close()
-            except OSError:
-                continue
+        self._process.end(END_WITHIN_S)
 
     def _tell(self, command: protocol.Command) -> None:
-        # One that is gone hears nothing; that it is gone is noticed where it is read.
-        try:
-            self._process.stdin.write(protocol.encode(command))
-            self._process.stdin.flush()
-        except OSError:
-            return
+        self._process.write(protocol.encode(command))
 
-    def _hear(self) -> None:
-        for line in read_lines(self._process.stdout.fileno()):
-            report = protocol.decode_report(line)
-            match report:
-                case protocol.RecordReport(record=record):
-                    self._take(self, record)
-                case protocol.FlowStarted() | protocol.FlowChanged() | protocol.FlowStopped():
-                    self._answer.set(report)
-                case protocol.DriverError():
-                    self._answer.set_exception(EnvironmentProblem(report.message, hint=report.hint))
+    def _hear(self, line: bytes) -> None:
+        report = protocol.decode_report(line)
+        match report:
+            case protocol.RecordReport(record=record):
+                self._take(self, record)
+            case protocol.FlowStarted() | protocol.FlowChanged() | protocol.FlowStopped():
+                self._answer.set(report)
+            case protocol.DriverError():
+                self._answer.set_exception(EnvironmentProblem(report.message, hint=report.hint))
+
+    def _silent(self) -> None:
         if self._ending:
             return
-        code = self._process.wait()
-        how = f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+        how = self._process.how_ended()
         if self._answer.ready():
-            self._lost(f"ended {how}")
+            self._lost(how)
         else:
-            self._answer.set_exception(EnvironmentProblem(f"flow {self._flow}: one of its processes ended {how}"))
+            self._answer.set_exception(EnvironmentProblem(f"flow {self._flow}: one of its processes {how}"))
