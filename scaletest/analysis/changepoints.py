@@ -150,6 +150,8 @@ def _t_test_p(sides: Sequence[Sequence[float]], means: Sequence[float], kind: Me
 
 
 def _holds(shift: Shift, kind: MetricKind, setting: Setting) -> bool:
-    # A change of exactly the smallest size may round to just under it.
-    large = abs(shift.change) >= kind.least_change(shift.before) * (1 - 1e-9)
-    return large and shift.p_adjusted < setting.alpha and shift.p < setting.mann_whitney
+    return (
+        kind.is_large(shift.change, shift.before)
+        and shift.p_adjusted < setting.alpha
+        and shift.p < setting.mann_whitney
+    )

@@ -114,9 +114,7 @@ class Change:
 
     def call(self, setting: Setting) -> Call:
         """Return what is said of it."""
-        # A change of exactly the smallest size may round to just under it.
-        large = abs(self.change) >= self.kind.least_change(self.base) * (1 - 1e-9)
-        if not large or not self.is_significant(setting):
+        if not self.kind.is_large(self.change, self.base) or not self.is_significant(setting):
             return "same"
         return "worse" if self.worsening > 0 else "better"
 

@@ -54,6 +54,10 @@ class MetricKind:
             return max(self.least, self.least_share * abs(base))
         return max(self.least, self.least_step / max(base, self.least_step / 100)) if self.least_step else self.least
 
+    def is_large(self, change: float, base: float) -> bool:
+        """Whether a change beside a base value is one that is called; of exactly the smallest size it may round to just under it."""
+        return abs(change) >= self.least_change(base) * (1 - 1e-9)
+
 
 def _ratio(unit: Unit, least: float, run_sd: float, better: Better = "lower", *, step: float = 0.0) -> MetricKind:
     return MetricKind(unit, better, Scale.RATIO, least, run_sd, 0.01, least_step=step)

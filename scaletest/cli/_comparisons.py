@@ -27,28 +27,24 @@ def check_format(format_: Format, possible: Sequence[Format] = COMPARED, what: s
     return format_
 
 
-def parse_comparison_files(texts: Iterable[str]) -> list[ReportFile]:
+def parse_comparison_files(
+    texts: Iterable[str], possible: Sequence[Format] = COMPARED, what: str = "a comparison"
+) -> list[ReportFile]:
     """Read ``FORMAT=PATH``, before anything is run. Raises UsageError."""
     files = parse_report_files(texts)
     for file in files:
-        check_format(file.format)
+        check_format(file.format, possible, what)
     return files
 
 
 def deliver_comparison(document: ComparisonDocument, files: Sequence[ReportFile], format_: Format) -> ExitCode:
     """Write and print a comparison; return the exit code: the gate's, if all could be written."""
-
-    def print_it() -> None:
-        if format_ is Format.TEXT:
-            print_comparison(document, sys.stdout)
-        else:
-            sys.stdout.write(_render(document, format_))
-
     return deliver_report(
         lambda form: _render(document, form),
         files,
         lambda: annotation_lines([], document),
-        print_it,
+        format_,
+        lambda: print_comparison(document, sys.stdout),
         document.verdict.exit_code,
     )
 

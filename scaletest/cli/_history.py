@@ -10,9 +10,9 @@ from pathlib import Path
 from scaletest.analysis.gating import Rule, refuse_unknown
 from scaletest.analysis.history import histories, metrics_of
 from scaletest.analysis.segments import load_segmenter
-from scaletest.cli._comparisons import check_format
+from scaletest.cli._comparisons import check_format, parse_comparison_files
 from scaletest.cli._formats import HISTORIES, Format
-from scaletest.cli._reports import TEXT_WIDTH, deliver_report, parse_report_files
+from scaletest.cli._reports import TEXT_WIDTH, deliver_report
 from scaletest.cli._settings import settings
 from scaletest.core.errors import ExitCode
 from scaletest.report.history_build import build_history
@@ -40,9 +40,7 @@ class HistoryRequest:
 def show_history(request: HistoryRequest) -> ExitCode:
     """Write and print a history; return the exit code: 0, if all could be written."""
     check_format(request.format, HISTORIES, "a history")
-    files = parse_report_files(request.reports)
-    for file in files:
-        check_format(file.format, HISTORIES, "a history")
+    files = parse_comparison_files(request.reports, HISTORIES, "a history")
     segment = load_segmenter()
     found = find_runs(request.references, request.results, request.baselines or settings().baselines)
     # Metrics are named as in the rules of a gate.
@@ -52,14 +50,14 @@ def show_history(request: HistoryRequest) -> ExitCode:
         found.runs, segment, lambda metric: not wanted or any(rule.matches(metric) for rule in wanted)
     )  # fmt: skip
     document = build_history(told, found.passed_over)
-
-    def print_it() -> None:
-        if request.format is Format.TEXT:
-            print_history(document, sys.stdout)
-        else:
-            sys.stdout.write(_render(document, request.format))
-
-    return deliver_report(lambda form: _render(document, form), files, list, print_it, ExitCode.PASS)
+    return deliver_report(
+        lambda form: _render(document, form),
+        files,
+        list,
+        request.format,
+        lambda: print_history(document, sys.stdout),
+        ExitCode.PASS,
+    )
 
 
 def _render(document: HistoryDocument, format_: Format) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from scaletest.cli import _completion as complete
+from scaletest.cli._formats import Format
 from scaletest.core.settings import RESULTS
 
 if TYPE_CHECKING:
@@ -17,12 +19,26 @@ __all__ = [
     "RESULTS",
     "BaselinesOption",
     "BinaryOption",
+    "ComparisonFilesOption",
+    "ComparisonFormatOption",
+    "DespiteOption",
     "ProfileArgument",
     "ResultsOption",
     "SetOption",
     "SizeOption",
     "schema_option",
 ]
+
+
+class Despite(enum.StrEnum):
+    """What a gate is told not to mind."""
+
+    PROFILE = "profile"
+    HOST = "host"
+    VERSIONS = "versions"
+    LIMITS = "limits"
+    FEW_SAMPLES = "few-samples"
+
 
 ProfileArgument = Annotated[
     str, typer.Argument(help="Built-in profile, or path of a YAML file.", autocompletion=complete.profiles)
@@ -51,6 +67,21 @@ BinaryOption = Annotated[
 ResultsOption = Annotated[Path, typer.Option("--results", help="Directory that holds the runs.")]
 BaselinesOption = Annotated[
     Path | None, typer.Option("--baselines", help="Directory of baselines. [default: .scaletest/baselines]")
+]
+
+DespiteOption = Annotated[
+    list[Despite] | None,
+    typer.Option("--despite", help="Gate although these differ, or samples are few; repeatable."),
+]
+ComparisonFormatOption = Annotated[Format, typer.Option("--format", help="text, json, markdown or junit.")]
+ComparisonFilesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--report",
+        metavar="FORMAT=PATH",
+        help="Write the comparison to a file too; repeatable.",
+        autocompletion=complete.comparison_files,
+    ),
 ]
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "deliver_report",
     "parse_report_files",
     "print_reports",
+    "print_text",
     "read_comparison",
     "read_subject",
     "refuse_on_terminal",
@@ -120,11 +121,15 @@ def _checked(path: Path) -> Path:
 
 def print_reports(subjects: Sequence[Subject], format_: Format, comparison: ComparisonDocument | None = None) -> None:
     """Print reports on stdout; text as the terminal can show it."""
+    _print(format_, lambda: print_text(subjects), lambda form: render(subjects, form, comparison))
+
+
+def _print(format_: Format, print_text: Callable[[], None], render_as: Callable[[Format], str]) -> None:
     if format_ is Format.TEXT:
-        _print_text(subjects)
+        print_text()
         return
     refuse_on_terminal(format_)
-    sys.stdout.write(render(subjects, format_, comparison))
+    sys.stdout.write(render_as(format_))
 
 
 def refuse_on_terminal(format_: Format) -> None:
@@ -136,7 +141,8 @@ def refuse_on_terminal(format_: Format) -> None:
         )
 
 
-def _print_text(subjects: Sequence[Subject]) -> None:
+def print_text(subjects: Sequence[Subject]) -> None:
+    """Print reports on stdout as the terminal can show them."""
     from scaletest.report.matrix_table import print_matrix
     from scaletest.report.terminal import print_report
 
@@ -151,10 +157,14 @@ def deliver_report(
     render_as: Callable[[Format], str],
     files: Sequence[ReportFile],
     annotate: Callable[[], Sequence[str]],
-    print_it: Callable[[], None],
+    format_: Format,
+    print_text: Callable[[], None],
     verdict: int,
 ) -> ExitCode:
-    """Write files, tell a GitHub step, print; return the exit code: the verdict's, if all could be written."""
+    """Write files, tell a GitHub step, print in a form (text as the terminal can show it); return the exit code.
+
+    It is the verdict's, if all could be written.
+    """
     written = [_write(file.path, render_as(file.format)) for file in files]
     problems = [problem for problem in written if problem is not None]
     for problem in problems:
@@ -162,7 +172,7 @@ def deliver_report(
     if {"GITHUB_STEP_SUMMARY", "GITHUB_ACTIONS"} & set(os.environ):
         tell_github(render_as(Format.MARKDOWN), annotate(), os.environ, sys.stderr)
     with reader_may_go():
-        print_it()
+        _print(format_, print_text, render_as)
     return worst([ExitCode(verdict), *(problem.exit_code for problem in problems)])
 
 

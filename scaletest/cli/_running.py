@@ -14,7 +14,7 @@ from pathlib import Path
 from scaletest.cli._formats import Format
 from scaletest.cli._options import RESULTS
 from scaletest.cli._plan_text import plan_text
-from scaletest.cli._reports import ReportFile, Subject, deliver_report, print_reports, read_subject, render
+from scaletest.cli._reports import ReportFile, Subject, deliver_report, print_text, read_subject, render
 from scaletest.cli._streams import detail, is_quiet, say, task_progress, tell
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, locate_all, parse_binary_flags, plan_all
@@ -138,7 +138,8 @@ def deliver(subject: Subject, request: RunRequest, verdict: ExitCode) -> ExitCod
         lambda form: render([subject], form),
         request.reports,
         annotate,
-        lambda: print_reports([subject], request.format),
+        request.format,
+        lambda: print_text([subject]),
         verdict,
     )
 

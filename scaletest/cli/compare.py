@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Annotated
 
 import typer
 
 from scaletest.cli import _completion as complete
 from scaletest.cli._formats import Format
-from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption, schema_option
+from scaletest.cli._options import (
+    RESULTS,
+    BaselinesOption,
+    ComparisonFilesOption,
+    ComparisonFormatOption,
+    DespiteOption,
+    ResultsOption,
+    schema_option,
+)
 
-__all__ = ["Despite", "compare"]
-
-
-class Despite(enum.StrEnum):
-    """What a gate is told not to mind."""
-
-    PROFILE = "profile"
-    HOST = "host"
-    VERSIONS = "versions"
-    LIMITS = "limits"
-    FEW_SAMPLES = "few-samples"
+__all__ = ["compare"]
 
 
 def compare(
@@ -50,20 +47,9 @@ def compare(
         bool,
         typer.Option("--gate", help="Gate by the rules of settings or the profile; without any, on every metric."),
     ] = False,
-    despite: Annotated[
-        list[Despite] | None,
-        typer.Option("--despite", help="Gate although these differ, or samples are few; repeatable."),
-    ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="text, json, markdown or junit.")] = Format.TEXT,
-    report: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--report",
-            metavar="FORMAT=PATH",
-            help="Write the comparison to a file too; repeatable.",
-            autocompletion=complete.comparison_files,
-        ),
-    ] = None,
+    despite: DespiteOption = None,
+    format_: ComparisonFormatOption = Format.TEXT,
+    report: ComparisonFilesOption = None,
     results: ResultsOption = RESULTS,
     baselines: BaselinesOption = None,
     _schema: Annotated[bool, schema_option("comparison")] = False,

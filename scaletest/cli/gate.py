@@ -13,12 +13,14 @@ from scaletest.cli._options import (
     RESULTS,
     BaselinesOption,
     BinaryOption,
+    ComparisonFilesOption,
+    ComparisonFormatOption,
+    DespiteOption,
     ProfileArgument,
     ResultsOption,
     SetOption,
     SizeOption,
 )
-from scaletest.cli.compare import Despite
 
 __all__ = ["gate"]
 
@@ -52,10 +54,7 @@ def gate(
             autocompletion=complete.fail_rules,
         ),
     ] = None,
-    despite: Annotated[
-        list[Despite] | None,
-        typer.Option("--despite", help="Gate although these differ, or samples are few; repeatable."),
-    ] = None,
+    despite: DespiteOption = None,
     set_: SetOption = None,
     size: SizeOption = None,
     output: Annotated[
@@ -66,16 +65,8 @@ def gate(
     binary: BinaryOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run; do nothing.")] = False,
     baselines: BaselinesOption = None,
-    format_: Annotated[Format, typer.Option("--format", help="text, json, markdown or junit.")] = Format.TEXT,
-    report: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--report",
-            metavar="FORMAT=PATH",
-            help="Write the comparison to a file too; repeatable.",
-            autocompletion=complete.comparison_files,
-        ),
-    ] = None,
+    format_: ComparisonFormatOption = Format.TEXT,
+    report: ComparisonFilesOption = None,
 ) -> None:
     """Run a profile several times and compare: with a saved baseline, or with runs of a base in turns.
 
