@@ -78,6 +78,9 @@ class ProgressLines:
         match record["kind"]:
             case "flow":
                 self._note_flow(record)
+            case "flow.start":
+                # A search stops a flow after a load that failed and starts it again.
+                self._flows[str(record["flow"])] = _Flow()
             case "flow.stop":
                 self._flows.setdefault(str(record["flow"]), _Flow()).stopped = True
             case "probe":

@@ -62,6 +62,19 @@ def test_a_stopped_flow_is_not_counted_any_more() -> None:
     assert progress.feed(record("x", 1.0)) == ["    1.0 s  load: API server down"]
 
 
+def test_a_flow_that_is_started_again_is_counted_again() -> None:
+    progress = ProgressLines(status_every_s=1.0)
+    progress.feed(record("phase.start", 0.0, phase="search"))
+    progress.feed(flow(0.5, target=100, started=100, steps={}))
+    progress.feed(record("flow.stop", 0.6, flow="agents"))
+    progress.feed(record("flow.start", 0.7, flow="agents", target=50, unit="agents"))
+    progress.feed(flow(0.9, target=50, started=50, steps={}))
+
+    assert progress.feed(record("x", 1.0)) == [
+        "    1.0 s  search: 50 of 50 agents, 0 req/s, 0 % failed, API server down"
+    ]
+
+
 @pytest.mark.parametrize(
     "broken", [{}, {"t": 1}, {"kind": "flow", "t": 1.0}, {"kind": "process", "t": "x"}, {"kind": "probe", "t": 1.0}]
 )
