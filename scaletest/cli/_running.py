@@ -94,7 +94,7 @@ def with_processes(reference: str, overrides: tuple[str, ...], size: str | None,
         msg = f"--processes: {error}"
         raise UsageError(msg) from None
     if not more:
-        msg = f"--processes: profile {reference} has no flow of arrivals or etcd, and the others have one process"
+        msg = f"--processes: profile {reference} has only flows of churn or of a locustfile, which have one process"
         raise UsageError(msg)
     return (*overrides, *more)
 

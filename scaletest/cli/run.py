@@ -72,7 +72,7 @@ def run(
         typer.Option(
             "--processes",
             metavar="N|auto",
-            help="Processes that make each flow of arrivals or etcd. auto: one for each 4 cores.",
+            help="Processes that make each flow of agents, watchers, arrivals or etcd. auto: one for each 4 cores.",
         ),
     ] = None,
 ) -> None:

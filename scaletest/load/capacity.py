@@ -11,11 +11,11 @@ from scaletest.profile.schema import FlowSpec
 
 __all__ = [
     "check_descriptors",
+    "connections_of",
     "connections_per_user",
     "driver_memory_bytes",
     "raise_descriptor_limit",
     "source_addresses",
-    "users_of",
 ]
 
 OWN_DESCRIPTORS = 100
@@ -46,8 +46,12 @@ def connections_per_user(spec: FlowSpec) -> int:
     return watches + (1 if watches < len(spec.steps) else 0)
 
 
-def users_of(spec: FlowSpec, target: int) -> int:
-    """Users, as ``connections_per_user`` counts them, of a flow with this target."""
+def connections_of(spec: FlowSpec, target: int) -> int:
+    """Connections that a flow with this target may hold."""
+    return _users_of(spec, target) * connections_per_user(spec)
+
+
+def _users_of(spec: FlowSpec, target: int) -> int:
     return 1 if spec.churn is not None else target
 
 
@@ -63,25 +67,30 @@ def raise_descriptor_limit() -> int:
     return hard
 
 
-def check_descriptors(*, wanted_connections: int, agents: int, per_agent: int, hard_limit: int | None = None) -> None:
-    """Raise ResourceShortage when the connections of all flows do not fit; it says how many agents would.
+def check_descriptors(spec: FlowSpec, target: int, *, beside: int = 0, hard_limit: int | None = None) -> None:
+    """Raise ResourceShortage when a flow's connections do not fit into its processes; it says how many agents would.
 
-    ``wanted_connections`` counts those of all flows, these ``agents`` included.
+    ``beside`` are connections of other flows in the load driver; they do not concern a flow that has processes of its own.
     """
     if hard_limit is None:
         hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard_limit == resource.RLIM_INFINITY:
         return
+    users, per_user, processes = _users_of(spec, target), connections_per_user(spec), spec.processes
+    there = 0 if spec.has_own_processes else beside
+    wanted = -(-users // processes) * per_user + there
     free = hard_limit - OWN_DESCRIPTORS
-    if wanted_connections <= free:
+    if wanted <= free:
         return
-    fits = max(0, free - (wanted_connections - agents * per_agent)) // per_agent
+    fits = max(0, free - there) // per_user * processes
+    where = "in all" if processes == 1 else f"in each of {processes} processes"
     msg = (
-        f"{agents:,} agents need {wanted_connections:,} connections in all, "
+        f"{users:,} agents need {wanted:,} connections {where}, "
         f"but a process may open only {hard_limit:,} files: {fits:,} agents would fit"
     )
+    others = "" if spec.churn is not None or spec.locustfile is not None else ", use more processes"
     raise ResourceShortage(
-        msg, hint=f"raise the limit (ulimit -Hn {wanted_connections + OWN_DESCRIPTORS}) or use fewer agents"
+        msg, hint=f"raise the limit (ulimit -Hn {wanted + OWN_DESCRIPTORS}){others} or use fewer agents"
     )
 
 

@@ -20,7 +20,7 @@ from scaletest.core.errors import EnvironmentProblem, Problem, ProfileError, Sca
 from scaletest.core.journal import Record
 from scaletest.core.processes import ProcessId
 from scaletest.load import protocol
-from scaletest.load.capacity import check_descriptors, connections_per_user, source_addresses, users_of
+from scaletest.load.capacity import check_descriptors, connections_of, source_addresses
 from scaletest.load.protocol import FlowChanged, FlowStart
 from scaletest.profile.schema import FlowSpec
 
@@ -198,12 +198,10 @@ class LocustDriver:
 
     def _check_fits(self, flow: str, spec: FlowSpec, target: int) -> int:
         """Return the connections that all flows then need. Raises ResourceShortage."""
-        targets = self._targets | {flow: (spec, target)}
-        wanted = sum(users_of(each, count) * connections_per_user(each) for each, count in targets.values())
-        check_descriptors(
-            wanted_connections=wanted, agents=users_of(spec, target), per_agent=connections_per_user(spec)
-        )
-        return wanted
+        others = [item for name, item in self._targets.items() if name != flow]
+        beside = sum(connections_of(each, count) for each, count in others if not each.has_own_processes)
+        check_descriptors(spec, target, beside=beside)
+        return connections_of(spec, target) + sum(connections_of(each, count) for each, count in others)
 
     async def _gone_within(self, timeout_s: float) -> bool:
         done, _ = await asyncio.wait([self.exited], timeout=timeout_s)

@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 import gevent
 import locust
@@ -166,17 +166,19 @@ class Driver:
 
 def _kind_of(start: protocol.FlowStart) -> Callable[[Host, protocol.FlowStart], Flow]:
     spec = start.spec
-    if spec.agents is not None:
-        return AgentsFlow
-    if spec.watchers is not None:
-        return WatchersFlow
-    if spec.churn is not None:
-        return ChurnFlow
-    if spec.etcd is not None:
-        return EtcdFlow
-    if spec.arrivals is None:
-        return LocustfileFlow
-    return SharedFlow if spec.arrivals.processes > 1 and start.share == WHOLE else ArrivalsFlow
+    if spec.etcd is None and spec.processes > 1 and start.share == WHOLE:
+        return SharedFlow
+    return _KINDS[spec.kind]
+
+
+_KINDS: Final[dict[str, Callable[[Host, protocol.FlowStart], Flow]]] = {
+    "agents": AgentsFlow,
+    "watchers": WatchersFlow,
+    "arrivals": ArrivalsFlow,
+    "churn": ChurnFlow,
+    "etcd": EtcdFlow,
+    "locustfile": LocustfileFlow,
+}
 
 
 class _End:

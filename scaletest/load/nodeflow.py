@@ -40,7 +40,7 @@ class NodeFlow(Flow, Generic[Client]):
         self.endpoints: list[Endpoint] = []
         self._start = start
         self._rollout_per_s = rollout_per_s
-        """Clients begun per second; None: as fast as it goes."""
+        """Clients of all shares begun per second; None: as fast as it goes."""
         self._placement = Placement(start.nodes)
         self._credentials = dict(zip(start.nodes, start.node_credentials, strict=False))
         self._contexts = TlsContexts(start.access.ca_file)
@@ -158,7 +158,10 @@ class NodeFlow(Flow, Generic[Client]):
 
     def _roll_out(self) -> None:
         assert self._rollout_per_s is not None
-        rollout, first = Rollout(time.monotonic(), self._rollout_per_s), len(self._clients)
+        index, of = self._start.share
+        # Shares take turns.
+        begin_s = time.monotonic() + index / self._rollout_per_s
+        rollout, first = Rollout(begin_s, self._rollout_per_s / of), len(self._clients)
         while len(self._clients) < self.target:
             wait_s = rollout.wait_s(time.monotonic(), len(self._clients) - first)
             if wait_s > 0:

@@ -79,7 +79,7 @@ class FlowStart:
     has that node's credential where ``node_credentials`` are given (one for each of ``nodes``), else that of ``access``.
     ``source_addresses`` are local addresses that connections are spread over; none: the kernel's choice.
     ``directory`` is that of the profile, which a locustfile's path is relative to. ``etcd_endpoint`` is for ``etcd`` flows.
-    ``share`` is which part of a flow of arrivals this driver makes: ``target`` is that of the part, the rate that of the whole, and nothing
+    ``share`` is which part of a flow this driver makes: ``target`` and ``nodes`` are those of the part, rates those of the whole, and nothing
     arrives before ``begin``.
     """
 

@@ -1,7 +1,7 @@
 """A flow that several processes make, as the load driver sees it: one process has one core.
 
-Each is a load driver like this one (``python -m scaletest.load``), with a share of the flow's rate, connections and objects, and with nothing to write:
-its records come here ten times a second and become one flow's. All begin at one time, so that evenly spaced arrivals are taken in turn;
+Each is a load driver like this one (``python -m scaletest.load``), with a share of the flow's rate, connections and objects, or of its clients and the
+nodes that they stand on, and with nothing to write: its records come here ten times a second and become one flow's. All arrivals begin at one time, so that evenly spaced ones are taken in turn;
 Poisson ones are as many processes of a part of the rate, which together are one of the whole. Their requests fire Locust's events in their own processes.
 """
 
@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, Final
 
 import gevent
 from gevent.event import AsyncResult
 
+from scaletest.core.access import Credential
 from scaletest.core.errors import EnvironmentProblem
 from scaletest.core.journal import Record
 from scaletest.load import protocol
@@ -22,7 +24,7 @@ from scaletest.load.children import ChildProcess
 from scaletest.load.flow import Flow, Host
 from scaletest.load.metadata import FailureText
 from scaletest.load.selfcheck import SelfChecks
-from scaletest.load.shares import Share, part
+from scaletest.load.shares import Share, portions
 from scaletest.load.statistics import ArrivalStatistics, StepStatistics
 
 __all__ = ["SharedFlow"]
@@ -43,14 +45,16 @@ _STANDING: Final = ("behind", "in_flight", "waiting")
 
 
 class SharedFlow(Flow):
-    """Arrivals of one flow, made by ``processes`` load drivers; ``target`` is the number of connections."""
+    """A flow of arrivals, agents or watchers, made by ``processes`` load drivers."""
 
     def __init__(self, host: Host, start: protocol.FlowStart) -> None:
         super().__init__(host, start)
-        assert start.spec.arrivals is not None
-        of = start.spec.arrivals.processes
+        of = start.spec.processes
         self._shares: list[Share] = [(index, of) for index in range(of)]
         self._start = start
+        self._has_arrivals = start.spec.arrivals is not None
+        self._nodes: list[set[str]] = [set() for _ in self._shares]
+        """Those of each process: a node's clients are all in one, which alone can tell what each node has."""
         self._arrivals = ArrivalStatistics()
         self._checks = SelfChecks()
         self._children = [_Child(start.flow, self._take, self._lost) for _ in self._shares]
@@ -59,15 +63,20 @@ class SharedFlow(Flow):
 
     def start(self) -> None:
         """Start the processes, have them connect and make their objects, begin; see Flow. Raises EnvironmentProblem."""
+        given = self._hand_out(self._start.nodes, self._start.node_credentials)
         starts = [
-            replace(self._start, share=share, target=part(self.target, share), seed=self._start.seed + share[0])
-            for share in self._shares
-        ]
+            replace(
+                self._start, share=share, target=target, nodes=nodes, node_credentials=credentials,
+                seed=self._start.seed + share[0],
+            )
+            for share, target, (nodes, credentials) in zip(self._shares, self._targets(), given, strict=True)
+        ]  # fmt: skip
         try:
             for child in self._children:
                 child.spawn(self.host.clock_origin_s)
             self._ask(starts, STARTED_WITHIN_S)
-            self._begin()
+            if self._has_arrivals:
+                self._begin()
         except BaseException:
             self._end_children()
             raise
@@ -77,12 +86,39 @@ class SharedFlow(Flow):
         self._ask([begin] * len(self._children))
 
     def set_target(self, command: protocol.SetTarget) -> protocol.FlowChanged:
-        """Change the number of connections, of which every process has its part. Raises EnvironmentProblem."""
+        """Change how many clients or connections there are, of which every process has its part. Raises EnvironmentProblem."""
         self.target = command.target
-        return self._sum([replace(command, target=part(command.target, share)) for share in self._shares])
+        for nodes in self._nodes:
+            nodes.difference_update(command.gone)
+        given = self._hand_out(command.nodes, command.node_credentials)
+        return self._sum(
+            [
+                replace(command, target=target, nodes=nodes, node_credentials=credentials)
+                for target, (nodes, credentials) in zip(self._targets(), given, strict=True)
+            ]
+        )
+
+    def _hand_out(
+        self, nodes: Sequence[str], credentials: Sequence[Credential]
+    ) -> list[tuple[tuple[str, ...], tuple[Credential, ...]]]:
+        """Give each new node, with its credential, to the process that has the fewest; return each process' new ones."""
+        given: list[tuple[list[str], list[Credential]]] = [([], []) for _ in self._shares]
+        for node, credential in zip_longest(nodes, credentials):
+            index = min(range(len(given)), key=lambda each: len(self._nodes[each]))
+            self._nodes[index].add(node)
+            given[index][0].append(node)
+            if credential is not None:
+                given[index][1].append(credential)
+        return [(tuple(names), tuple(theirs)) for names, theirs in given]
+
+    def _targets(self) -> list[int]:
+        """Return each process' part of the target: so many clients on every node are so many on each of its nodes."""
+        return portions(self.target, [len(nodes) for nodes in self._nodes])
 
     def set_rate(self, rate_per_s: float) -> protocol.FlowChanged:
-        """Go on at another rate, that of all processes together. Raises EnvironmentProblem for a closed loop."""
+        """Go on at another rate, that of all processes together. Raises EnvironmentProblem where there is none to set."""
+        if not self._has_arrivals:
+            return super().set_rate(rate_per_s)
         self._begin(rate_per_s)
         self.host.emit("flow.rate", flow=self.name, rate_per_s=rate_per_s)
         return protocol.FlowChanged(self.name)
@@ -124,12 +160,14 @@ class SharedFlow(Flow):
         return {}
 
     def gauges(self) -> dict[str, int]:
-        """Return target, started, connected and blocked, in connections."""
+        """Return target, started, connected and blocked, in clients or connections."""
         return {key: sum(child.gauges.get(key, 0) for child in self._children) for key in _GAUGES}
 
     def take_record(self, interval_s: float, gauges: dict[str, int] | None = None) -> dict[str, Any]:
         """Return the fields of this interval's record; see Flow."""
         record = super().take_record(interval_s, gauges)
+        if not self._has_arrivals:
+            return record
         taken, self._arrivals = self._arrivals, ArrivalStatistics()
         rates = [child.standing["rate_per_s"] for child in self._children if child.standing.get("rate_per_s")]
         return record | {
@@ -147,8 +185,10 @@ class SharedFlow(Flow):
         match record["kind"]:
             case "flow":
                 child.gauges = {key: record[key] for key in _GAUGES}
-                child.standing = record["arrivals"]
-                self._arrivals.merge(ArrivalStatistics.from_json(record["arrivals"]))
+                if self._has_arrivals:
+                    child.standing = record["arrivals"]
+                    self._arrivals.merge(ArrivalStatistics.from_json(record["arrivals"]))
+                self.statistics.exceptions += record["exceptions"]
                 for name, data in record["steps"].items():
                     self.statistics.step(name).merge(StepStatistics.from_json(data))
             case "driver":

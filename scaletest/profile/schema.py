@@ -314,6 +314,7 @@ class PlacedSpec(Model):
 
     per_node: int | None = Field(None, ge=1, le=100, description="How many on every node of the fleet.")
     count: int | None = Field(None, ge=1, le=200_000, description="How many, when not by node.")
+    processes: int = Field(1, ge=1, le=64, description="Processes that they are spread over, each with its nodes.")
 
     @model_validator(mode="after")
     def _count_or_per_node(self) -> Self:
@@ -474,6 +475,17 @@ class FlowSpec(Model):
     def paced(self) -> PacedSpec | None:
         """The schedule of its requests; None for flows that have none."""
         return self.arrivals or self.etcd
+
+    @property
+    def processes(self) -> int:
+        """Processes that make the flow; where it is one, and not of etcd, that is the load driver."""
+        several = self.placed or self.arrivals or self.etcd
+        return several.processes if several is not None else 1
+
+    @property
+    def has_own_processes(self) -> bool:
+        """Whether others than the load driver make it."""
+        return self.etcd is not None or self.processes > 1
 
     @property
     def follows_nodes(self) -> bool:

@@ -150,6 +150,8 @@ def _step(found: Saturation, point: Point) -> doc.SearchStepReport:
 
 def _limit(found: Saturation, at: Attribution) -> str:
     load = load_text(found.log, at.value)
+    if at.value != found.found.fails and found.found.fails is not None:
+        load = f"{load} (not yet at {load_text(found.log, found.found.fails)})"
     if at.limit is None:
         near = "; ".join(figures_text(item) for item in _one_of_each(at.evidence)) or "nothing was measured"
         return f"No resource at its limit at {load}: {near}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from scaletest.profile.schema import FlowSpec, Profile
 
@@ -20,6 +20,9 @@ _AUTO_SHARE: Final = 4
 
 _MOST_PROCESSES: Final = 64
 """As the profile's schema has it."""
+
+_SEVERAL: Final = {"agents", "watchers", "arrivals", "etcd"}
+"""Kinds of flows that several processes can make. A churn is one client, and a locustfile's users know nothing of each other's process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +46,14 @@ def plan_cores(cpus: Iterable[int], usable_cores: float, processes: int) -> Core
 
 
 def processes_of(profile: Profile) -> int:
-    """Return the processes that make load at one time, at most: those of each flow's own, or the load driver alone."""
-    return max(1, sum(_asked(spec) for spec in profile.flows.values()))
+    """Return the processes that make load at one time, at most: those of each flow's own, and the load driver where it makes some."""
+    flows = profile.flows.values()
+    own = sum(spec.processes for spec in flows if spec.has_own_processes)
+    return max(1, own + any(not spec.has_own_processes for spec in flows))
 
 
-def _asked(spec: FlowSpec) -> int:
-    shared = spec.arrivals or spec.etcd
-    return shared.processes if shared is not None else 0
-
-
-def process_overrides(flows: Mapping[str, Any], wanted: str, usable_cores: float) -> list[str]:
-    """Return as ``--set`` would say it that each flow of arrivals or etcd is made by so many processes.
+def process_overrides(flows: Mapping[str, FlowSpec], wanted: str, usable_cores: float) -> list[str]:
+    """Return as ``--set`` would say it that each flow that can have several processes is made by so many.
 
     ``flows`` are those of a resolved profile. ``auto`` is one for each four cores. Raises ValueError for what is no number of processes.
     """
@@ -64,10 +64,4 @@ def process_overrides(flows: Mapping[str, Any], wanted: str, usable_cores: float
     else:
         msg = f"{wanted!r} is no number of processes: write 1 to {_MOST_PROCESSES}, or {AUTO}"
         raise ValueError(msg)
-    kinds = ("arrivals", "etcd")
-    return [
-        f"flows.{name}.{kind}.processes={count}"
-        for name, flow in flows.items()
-        for kind in kinds
-        if getattr(flow, kind)
-    ]
+    return [f"flows.{name}.{flow.kind}.processes={count}" for name, flow in flows.items() if flow.kind in _SEVERAL]

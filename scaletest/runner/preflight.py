@@ -27,7 +27,7 @@ from scaletest.controlplane.supervisor import cgroups
 from scaletest.core.errors import ResourceShortage
 from scaletest.core.paths import cache_dir, state_dir
 from scaletest.core.units import format_bytes, format_count
-from scaletest.load.capacity import check_descriptors, connections_per_user, users_of
+from scaletest.load.capacity import check_descriptors, connections_of
 from scaletest.profile.schema import ControlPlaneSpec, Profile
 from scaletest.runner.plan import make_plan, refuse_if_too_large
 
@@ -226,17 +226,16 @@ def _descriptors(profile: Profile | None, machine: Machine) -> Check:
         nodes = make_plan(profile, machine.host).most_nodes
     except ResourceShortage:
         nodes = profile.fleet.node_count
-    wanted = 0
+    wanted = in_driver = 0
     for flow in profile.flows.values():
-        users = users_of(flow, flow.target(nodes))
-        per_user = connections_per_user(flow)
-        wanted += users * per_user
+        target = flow.target(nodes)
         try:
-            check_descriptors(
-                wanted_connections=wanted, agents=users, per_agent=per_user, hard_limit=machine.hard_files
-            )
+            check_descriptors(flow, target, beside=in_driver, hard_limit=machine.hard_files)
         except ResourceShortage as shortage:
             return Check("open files", Level.FAIL, shortage.message, shortage.hint)
+        connections = connections_of(flow, target)
+        wanted += connections
+        in_driver += 0 if flow.has_own_processes else connections
     return Check("open files", Level.OK, f"hard limit {limit}; the flows hold up to {format_count(wanted)} connections")
 
 

@@ -76,8 +76,10 @@ BYTES_PER_AGENT = 10_600.0
 PERIOD_S = 10.0
 
 
-def measured_search(*, returns: bool = True) -> list[Record]:
+def measured_search(*, returns: bool = True, room_up_to: float = 0.0) -> list[Record]:
     """A whole search of agents that list what stands on their nodes, with what a server of 100 MB/s would have answered.
+
+    Up to ``room_up_to`` agents it has room on average, whatever held.
 
     The agents law has its limit at √(100 MB/s × 10 s / 10.6 KB) = 307.
     """
@@ -92,8 +94,8 @@ def measured_search(*, returns: bool = True) -> list[Record]:
     )
     for number, (value, outcome, more) in enumerate([*tried, *past], start=1):
         records += step(number, value, outcome, t, **more)
-        records += _seconds(value, t + 10, cpu_s)
-        cpu_s += 30 * _cores(value)
+        records += _seconds(value, t + 10, cpu_s, room_up_to=room_up_to)
+        cpu_s += 30 * _cores(value, room_up_to)
         t += 50.0
     back: dict[str, Any] = {
         "stage": "back",
@@ -120,16 +122,20 @@ def search_info() -> RunInfo:
     return run_info(id="20261130T120000Z-saturation-agents", profile=profile)
 
 
-def _cores(agents: float) -> float:
+def _cores(agents: float, room_up_to: float = 0.0) -> float:
+    if agents <= room_up_to:
+        return 1.0
     return min(1.45, 0.1 + 1.35 * agents**2 * BYTES_PER_AGENT / PERIOD_S / CAPACITY_BYTES_PER_S)
 
 
-def _seconds(agents: float, t: float, cpu_s: float) -> list[Record]:
+def _seconds(agents: float, t: float, cpu_s: float, *, room_up_to: float = 0.0) -> list[Record]:
     """Thirty seconds of a step: the server answers what it can, and operators wait where it cannot answer all."""
     size = agents * BYTES_PER_AGENT
     wanted_per_s = agents / PERIOD_S
     answered = round(10 * min(wanted_per_s, CAPACITY_BYTES_PER_S / size))
     slow = wanted_per_s * size > CAPACITY_BYTES_PER_S
+    queued = slow and agents > room_up_to
+    cores = _cores(agents, room_up_to)
     records = [process(t - 0.01, kube_apiserver=(101, GIB, cpu_s))]
     for second in range(0, 30, 10):
         at = t + second + 10
@@ -139,10 +145,10 @@ def _seconds(agents: float, t: float, cpu_s: float) -> list[Record]:
                 at - 0.01, steps={"list-pods": list_pods}, interval_s=10.0, target=round(agents), started=round(agents)
             ),
             driver(at - 0.01, interval_s=10.0),
-            process(at - 0.01, kube_apiserver=(101, GIB + 4 * MIB * agents, cpu_s + _cores(agents) * (second + 10))),
+            process(at - 0.01, kube_apiserver=(101, GIB + 4 * MIB * agents, cpu_s + cores * (second + 10))),
             apiserver(
                 at - 0.01,
-                workload_low=apf_level(seats_limit=245, seats_in_use=200 if slow else 20, queued=40 if slow else 0),
+                workload_low=apf_level(seats_limit=245, seats_in_use=200 if queued else 20, queued=40 if queued else 0),
             ),
             *(probe(at - 10 + each, 2.0 if slow else 0.05) for each in range(10)),
         ]

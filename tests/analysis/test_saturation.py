@@ -13,8 +13,9 @@ from scaletest.analysis.state import RunState
 from tests.analysis.searches import end, measured_search, search_info, start, steps
 
 
-def found(*, returns: bool = True) -> Saturation:
-    saturation = analyse(RunState().apply_all(measured_search(returns=returns)), search_info().profile)
+def found(*, returns: bool = True, room_up_to: float = 0.0) -> Saturation:
+    records = measured_search(returns=returns, room_up_to=room_up_to)
+    saturation = analyse(RunState().apply_all(records), search_info().profile)
     assert saturation is not None
     return saturation
 
@@ -48,6 +49,23 @@ def test_what_gave_out_is_looked_for_at_the_smallest_load_that_failed() -> None:
     assert attribution.limit is not None
     assert Resource.CPU is attribution.limit.resource
     assert {Resource.MEMORY, Resource.CPU, Resource.APF} <= {item.resource for item in attribution.evidence}
+
+
+@pytest.mark.parametrize(
+    ("room_up_to", "at", "gave_out"),
+    [
+        (310, 340, True),
+        (340, 375, True),  # past the knee
+        (450, 310, False),  # what gives out at twice the load need not be what held it up here
+    ],
+)
+def test_where_nothing_is_at_its_limit_yet_somewhat_heavier_loads_tell(
+    room_up_to: float, at: float, *, gave_out: bool
+) -> None:
+    attribution = found(room_up_to=room_up_to).attribution
+
+    assert attribution is not None
+    assert (at, gave_out) == (attribution.value, attribution.limit is not None)
 
 
 def test_operators_who_wait_past_the_knee_make_it_degraded() -> None:
