@@ -544,8 +544,9 @@ class SaturationReport(Part):
     goodput: Literal["answers", "bytes", "events"] = Field(description="What goodput is compared by.")
     steps: list[SearchStepReport]
     limit_said: str | None
-    limits: list[LimitReport] = Field(
-        description="Every rule on what is at its limit, at the smallest load that failed."
+    limits: list[LimitReport] = Field(description="Every rule on what is at its limit, at the load `limits_at`.")
+    limits_at: Number = Field(
+        description="The smallest load that failed, or a heavier one where that had nothing at its limit."
     )
     past: Literal["graceful", "degraded", "collapsed", "metastable"] | None
     past_reasons: list[str]

@@ -40,6 +40,7 @@ def tell_saturation(found: Saturation | None) -> doc.SaturationReport | None:
         steps=[_step(found, point) for point in found.points],
         limit_said=None if found.attribution is None else _limit(found, found.attribution),
         limits=[] if found.attribution is None else [limit_report(item) for item in found.attribution.evidence],
+        limits_at=None if found.attribution is None else found.attribution.value,
         past=None if found.past is None else found.past.behaviour.value,
         past_reasons=list(found.past.reasons) if found.past else [],
         recovered_after_s=found.back.recovered_after_s if found.back else None,

@@ -15,7 +15,7 @@ import pytest
 
 from scaletest.core.access import ApiAccess, Credential
 from scaletest.core.errors import EnvironmentProblem
-from scaletest.load.protocol import FlowChanged, SetServers, SetTarget
+from scaletest.load.protocol import FlowChanged, SetRate, SetServers, SetTarget
 from tests.load.harness import Authority, Drivers, TestServer
 
 QUICK = {"onError": {"first": "100ms", "most": "200ms", "jitter": 0}}
@@ -381,6 +381,29 @@ def test_agents_of_nodes_that_are_gone_stop_and_new_nodes_get_theirs(drivers: Dr
     drivers.do(drivers.driver.stop_flow("moved"))
 
     assert {"/ok?n0", "/ok?n2", "/ok?n3"} == {entry["target"] for entry in server.log("moved")[before:]}
+
+
+def test_agents_of_several_processes_each_stand_on_a_node_of_their_own(drivers: Drivers, server: TestServer) -> None:
+    nodes = tuple(f"n{index}" for index in range(5))
+    options = {"agents": {"perNode": 1, "rollout": "100/s", "processes": 2}}
+    steps = [{"get": "/ok?{node}", "every": "50ms"}]
+    drivers.start("many-processes", server, steps, agents=5, nodes=nodes, options=options)
+    try:
+        drivers.wait_for("many-processes", lambda r: bool(r.flows) and r.flows[-1]["connected"] == 5)
+        change = SetTarget("many-processes", 7, nodes=("n5", "n6", "n7"), gone=("n0",))
+        drivers.do(drivers.driver.set_target(change))
+        wanted = {f"/ok?n{index}" for index in range(1, 8)}
+        drivers.wait_for("many-processes", lambda r: r.flows[-1]["connected"] == 7)
+        before = len(server.log("many-processes"))
+        time.sleep(0.4)
+        asked = server.log("many-processes")[before:]
+        with pytest.raises(EnvironmentProblem, match="neither arrivals nor churn"):
+            drivers.do(drivers.driver.set_rate(SetRate("many-processes", 5.0)))
+    finally:
+        drivers.do(drivers.driver.stop_flow("many-processes"))
+
+    assert wanted == {entry["target"] for entry in asked}
+    assert 7 == len({entry["connection"] for entry in asked})
 
 
 def test_what_a_command_ended_is_counted(drivers: Drivers, server: TestServer) -> None:

@@ -6,12 +6,19 @@ from typing import Any
 import pytest
 
 from scaletest.core.errors import ResourceShortage
-from scaletest.load.capacity import check_descriptors, connections_per_user, driver_memory_bytes, source_addresses
+from scaletest.load.capacity import (
+    check_descriptors,
+    connections_of,
+    connections_per_user,
+    driver_memory_bytes,
+    source_addresses,
+)
 from scaletest.profile.schema import FlowSpec
 
 
-def flow(*steps: dict[str, Any]) -> FlowSpec:
-    return FlowSpec.model_validate({"agents": {"count": 1, "rollout": "1/s"}, "steps": list(steps)})
+def flow(*steps: dict[str, Any], processes: int = 1) -> FlowSpec:
+    agents = {"count": 1, "rollout": "1/s", "processes": processes}
+    return FlowSpec.model_validate({"agents": agents, "steps": list(steps)})
 
 
 def test_connections_of_an_agent_are_one_and_one_for_each_watch() -> None:
@@ -23,15 +30,27 @@ def test_connections_of_an_agent_are_one_and_one_for_each_watch() -> None:
 
 
 def test_a_shortage_says_how_many_agents_would_fit() -> None:
-    check_descriptors(wanted_connections=9_900, agents=4_950, per_agent=2, hard_limit=10_000)
+    spec = flow({"list": "pods"}, {"watch": "pods"})
+    check_descriptors(spec, 4_950, hard_limit=10_000)
 
-    with pytest.raises(ResourceShortage, match=r"only 10,000 files: 4,450 agents would fit") as caught:
-        check_descriptors(wanted_connections=11_000, agents=5_000, per_agent=2, hard_limit=10_000)
+    with pytest.raises(
+        ResourceShortage, match=r"11,000 connections in all.* only 10,000 files: 4,450 agents"
+    ) as caught:
+        check_descriptors(spec, 5_000, beside=1_000, hard_limit=10_000)
     assert "ulimit -Hn 11100" in (caught.value.hint or "")
 
 
+def test_every_process_may_open_as_many_files() -> None:
+    spec = flow({"list": "pods"}, {"watch": "pods"}, processes=3)
+    check_descriptors(spec, 3 * 4_950, beside=9_900, hard_limit=10_000)
+
+    with pytest.raises(ResourceShortage, match=r"9,902 connections in each of 3 processes.*: 14,850 agents would fit"):
+        check_descriptors(spec, 3 * 4_950 + 1, hard_limit=10_000)
+    assert 2 * (3 * 4_950) == connections_of(spec, 3 * 4_950)
+
+
 def test_no_limit_is_no_shortage() -> None:
-    check_descriptors(wanted_connections=10**9, agents=10**9, per_agent=1, hard_limit=resource.RLIM_INFINITY)
+    check_descriptors(flow({"list": "pods"}), 10**9, hard_limit=resource.RLIM_INFINITY)
 
 
 def test_one_address_serves_28_000_connections_and_only_loopback_is_spread() -> None:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from scaletest.core.histogram import Histogram
 from scaletest.load.selfcheck import SelfChecks
-from scaletest.load.shares import first, part
+from scaletest.load.shares import first, part, portions
 from scaletest.load.statistics import StepStatistics
 from scaletest.profile.arrivals import ArrivalsSpec
 
@@ -23,6 +23,24 @@ def test_parts_lie_one_behind_the_other_and_add_up(whole: int, of: int) -> None:
     assert (0, whole) == (spans[0][0], sum(count for _, count in spans))
     assert all(begin + count == follows for (begin, count), (follows, _) in pairwise(spans))
     assert max(count for _, count in spans) - min(count for _, count in spans) <= 1
+
+
+@given(
+    weights=st.lists(st.integers(0, 50), min_size=1, max_size=64), each=st.integers(0, 100), more=st.integers(0, 500)
+)
+def test_portions_follow_the_weights_and_add_up(weights: list[int], each: int, more: int) -> None:
+    whole = each * sum(weights)
+    divided = portions(whole + more, weights)
+
+    assert whole + more == sum(divided)
+    if sum(weights):
+        assert [each * weight for weight in weights] == portions(whole, weights)
+        exact = [(whole + more) * weight / sum(weights) for weight in weights]
+        assert all(abs(got - wanted) < 1 for got, wanted in zip(divided, exact, strict=True))
+
+
+def test_without_weights_everybody_gets_the_same() -> None:
+    assert [3, 2, 2] == portions(7, [0, 0, 0])
 
 
 def counted(outcome: str, latency_us: int) -> StepStatistics:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Any
 
 from scaletest.load.protocol import FlowChanged, SetTarget
@@ -149,3 +150,27 @@ def test_watches_whose_path_is_blocked_break_and_stand_again_when_it_is_open(
     assert 4 == result.total("reconnects")
     assert 4 == result.outcomes()["reset"]
     assert 0 == result.histogram("early_us").count
+
+
+def test_two_processes_share_the_watches_and_the_nodes(drivers: Drivers, server: TestServer) -> None:
+    options = watchers(8, watchers={"count": 8, "processes": 2})
+    drivers.start("shared-watches", server, STANDING, agents=8, nodes=("a", "b", "c"), options=options)
+    try:
+        drivers.wait_for("shared-watches", lambda r: gauges(r) == (8, 8, 8))
+        grown = drivers.do(drivers.driver.set_target(SetTarget("shared-watches", 9, nodes=("d", "e"), gone=("a",))))
+        drivers.wait_for("shared-watches", lambda r: gauges(r) == (9, 9, 9))
+        time.sleep(0.2)
+        workers = next(record["workers"] for record in reversed(drivers.records) if record["kind"] == "driver")
+        blocked = drivers.do(drivers.driver.block("shared-watches"))
+    finally:
+        drivers.do(drivers.driver.stop_flow("shared-watches"))
+    result = drivers.result("shared-watches")
+    by_node = Counter(entry["query"]["node"] for entry in server.log("shared-watches"))
+
+    assert 2 == len({worker["pid"] for worker in workers})
+    # First a and c were one process's, and b the other's; without a, the one got d and the other e.
+    assert {"a", "b", "c", "d", "e"} == set(by_node)
+    assert FlowChanged("shared-watches", by_node["a"], by_node["a"], by_node["a"]) == grown
+    assert FlowChanged("shared-watches", 0, 9, 9) == blocked
+    assert sum(by_node.values()) == result.outcomes()["200"] == result.histogram("connect_us").count
+    assert result.total("events") >= result.outcomes()["200"]

@@ -43,14 +43,18 @@ def flows() -> dict[str, FlowSpec]:
     gets = {"arrivals": {"rate": "10/s"}, "mix": [{"get": "/version"}]}
     puts = {"etcd": {"rate": "10/s", "operations": [{"op": "put"}]}}
     agents = {"agents": {"count": 1, "rollout": "1/s"}, "steps": [{"list": "pods"}]}
-    return {name: FlowSpec.model_validate(item) for name, item in {"g": gets, "p": puts, "a": agents}.items()}
+    watchers = {"watchers": {"count": 1}, "steps": [{"watch": "pods"}]}
+    users = {"locustfile": {"path": "users.py", "users": 1, "spawn": "1/s"}}
+    each = {"g": gets, "p": puts, "a": agents, "w": watchers, "u": users}
+    return {name: FlowSpec.model_validate(item) for name, item in each.items()}
 
 
 @pytest.mark.parametrize(
     ("wanted", "cores", "count"), [("2", 2.0, 2), ("auto", 2.0, 1), ("auto", 9.5, 2), ("64", 1.0, 64)]
 )
 def test_processes_are_set_for_every_flow_that_can_have_several(wanted: str, cores: float, count: int) -> None:
-    expected = [f"flows.g.arrivals.processes={count}", f"flows.p.etcd.processes={count}"]
+    kinds = {"g": "arrivals", "p": "etcd", "a": "agents", "w": "watchers"}
+    expected = [f"flows.{name}.{kind}.processes={count}" for name, kind in kinds.items()]
 
     assert expected == process_overrides(flows(), wanted, cores)
 
