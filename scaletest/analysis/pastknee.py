@@ -3,7 +3,7 @@
 A saturation point alone misleads: of two servers the one with the larger may be the one that falls off a cliff behind it. So a
 search goes on to multiples of the load that held, and then back to a part of it. The first rule that applies gives the class:
 
-    metastable  the load has gone back to one that held before, and the objectives do not hold again within the time given.
+    metastable  the load has gone back to one that held before, all of it, and the objectives do not hold again within the time given.
                 The trigger is gone and the failure stays (Bronson, Aghayev, Charapko, Zhu: "Metastable failures in distributed
                 systems", HotOS 2021).
     collapsed   at some multiple goodput is less than half of that at the saturation point, or operators get a good answer to less than
@@ -87,6 +87,8 @@ class Return:
     recovered_after_s: float | None
     """Time until the objectives held again, as long as they were watched for; None when they did not."""
     waited_s: float
+    taken_back: bool
+    """Whether all of the load went back; if not, nothing is known of a recovery that did not come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class PastKnee:
 
 def classify(knee: Stage, past: Sequence[Stage], back: Return | None, goodput: Goodput) -> PastKnee | None:
     """Return the class; None where no stage past the knee can be judged. ``goodput`` says what the stages' goodput counts."""
-    if back is not None and back.recovered_after_s is None:
+    if back is not None and back.taken_back and back.recovered_after_s is None:
         waited = format_duration(back.waited_s)
         said = f"the load is back at {format_count(back.value)}, and the objectives do not hold again within {waited}"
         return PastKnee(Behaviour.METASTABLE, (said,))

@@ -207,7 +207,7 @@ def _return(log: SearchLog) -> Return | None:
     if not ended or ended[-1].waited_s is None:
         return None
     step = ended[-1]
-    return Return(step.value, step.recovered_after_s, step.waited_s or 0.0)
+    return Return(step.value, step.recovered_after_s, step.waited_s or 0.0, taken_back=step.taken_back)
 
 
 def _attribution(state: RunState, log: SearchLog, found: Conclusion, profile: Mapping[str, Any]) -> Attribution | None:

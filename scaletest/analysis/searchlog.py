@@ -70,6 +70,8 @@ class SearchStep:
     """Why the generator's load does not count."""
     reason: str = ""
     """Why it failed, or does not count."""
+    taken_back: bool = False
+    """Of the way back: whether all of the load was taken back."""
     recovered_after_s: float | None = None
     """Of the way back: time until all held again."""
     waited_s: float | None = None
@@ -189,6 +191,7 @@ def _step_end(log: SearchLog, record: Mapping[str, Any]) -> None:
     step.trends = {str(name): str(trend) for name, trend in (record.get("trends") or {}).items()}
     step.health = tuple(str(text) for text in record.get("health") or ())
     step.reason = str(record.get("reason") or "")
+    step.taken_back = bool(record.get("taken_back"))
     step.recovered_after_s = _number(record.get("recovered_after_s"))
     step.waited_s = _number(record.get("waited_s"))
     step.holds, step.outcome, step.end_s = holds, outcome, float(record["t"])

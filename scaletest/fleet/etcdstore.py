@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import urlsplit
 
 from scaletest.core.errors import ClusterError
-from scaletest.fleet.batching import Put
+from scaletest.fleet.batching import MAX_BATCH_PUTS, Put
 from scaletest.fleet.concurrency import work_through
 
 if TYPE_CHECKING:
@@ -90,6 +90,19 @@ class EtcdStore:
             on_written(len(batch))
 
         await work_through(batches, create, workers=IN_FLIGHT)
+
+    async def delete_all(self, keys: Sequence[str]) -> None:
+        """Delete keys, ``IN_FLIGHT`` transactions at once; one that is not there is gone already. Raises the first ClusterError."""
+        import aetcd.rpc as wire  # noqa: PLC0415 - see __aenter__
+
+        async def delete(batch: Sequence[str]) -> None:
+            request = wire.TxnRequest()
+            for key in batch:
+                request.success.add(request_delete_range=wire.DeleteRangeRequest(key=key.encode()))
+            await self._call(lambda stub: stub.Txn(request, timeout=_TIMEOUT_S))
+
+        batches = (keys[at : at + MAX_BATCH_PUTS] for at in range(0, len(keys), MAX_BATCH_PUTS))
+        await work_through(batches, delete, workers=IN_FLIGHT)
 
     async def _call(self, call: Callable[[Any], Any]) -> Any:
         import grpc  # noqa: PLC0415 - see __aenter__

@@ -25,7 +25,7 @@ from scaletest.fleet.nodes import PoolPlan, node_family, pod_family
 from scaletest.fleet.objects import WIDGET_CRD, Backends, namespace_family, object_families, service_family
 from scaletest.fleet.ready import wait_pods_running
 from scaletest.fleet.sample import Sample, make_sample, size_note
-from scaletest.fleet.shrinking import ShrinkResult, delete_nodes
+from scaletest.fleet.shrinking import ShrinkResult, delete_nodes, erase_nodes
 from scaletest.profile.schema import FleetSpec
 
 __all__ = ["FleetState", "FleetTarget", "Progress", "families_of", "pool_plans", "seed_fleet"]
@@ -102,12 +102,7 @@ class FleetState:
         What was deleted is added to ``deleted``, by kind, also when this is cancelled.
         Raises UsageError for a pool that is unknown or has fewer nodes.
         """
-        plan = self._plan(pool)
-        names = self.pools.get(pool, [])
-        if by > len(names):
-            msg = f"pool {pool} has {len(names)} nodes; {by} cannot be taken away"
-            raise UsageError(msg)
-        doomed = names[len(names) - by :]
+        plan, names, doomed = self._plan(pool), self.pools.get(pool, []), self._newest(pool, by)
         title = f"nodes of pool {pool} deleted"
         count = _counter(title, by, on_progress)
         result = ShrinkResult(asked=by)
@@ -122,6 +117,32 @@ class FleetState:
             if deleted is not None:
                 deleted.update(by_kind)
         return result
+
+    @property
+    def is_stamped(self) -> bool:
+        """Whether nodes come and go by etcd."""
+        return self.spec.via != "api" and self.target.etcd_endpoint is not None
+
+    async def erase(self, pool: str, by: int) -> list[str]:
+        """Take the newest nodes of a pool away from etcd, with their pods and leases, and return their names.
+
+        That is how a stamped fleet grew, and it asks nothing of an API server that may be overloaded.
+        Raises ClusterError; UsageError for a pool that is unknown or has fewer nodes.
+        """
+        plan, doomed = self._plan(pool), self._newest(pool, by)
+        assert self.target.etcd_endpoint is not None, "see is_stamped"
+        async with EtcdStore(self.target.etcd_endpoint) as store:
+            await erase_nodes(store, plan, [_index_of(name) for name in doomed])
+        self.pools[pool] = self.pools.get(pool, [])[: -len(doomed) or None]
+        self.counts.subtract({"Node": by, "Pod": by * plan.pool.pods_per_node, "Lease": by})
+        return doomed
+
+    def _newest(self, pool: str, by: int) -> list[str]:
+        names = self.pools.get(pool, [])
+        if by > len(names):
+            msg = f"pool {pool} has {len(names)} nodes; {by} cannot be taken away"
+            raise UsageError(msg)
+        return names[len(names) - by :]
 
     def _plan(self, name: str) -> PoolPlan:
         for plan in pool_plans(self.spec):

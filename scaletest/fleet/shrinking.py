@@ -1,4 +1,4 @@
-"""Taking nodes away: the machines end, and their Node, Pod and Lease objects are deleted as far as the API answers."""
+"""Taking nodes away: their Node, Pod and Lease objects go, through the API as far as it answers, or from etcd whatever the API server's state."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Final
 
 from scaletest.core.kubernetesapi import ApiError, KubernetesApi
 from scaletest.fleet.concurrency import work_through
+from scaletest.fleet.etcdstore import EtcdStore
 from scaletest.fleet.family import LEASE, NODE, POD
 from scaletest.fleet.nodes import PoolPlan
 
-__all__ = ["ShrinkResult", "delete_nodes"]
+__all__ = ["ShrinkResult", "delete_nodes", "erase_nodes"]
 
 _WORKERS: Final = 32
 _LEASE_NAMESPACE: Final = "kube-node-lease"
@@ -77,3 +78,12 @@ async def delete_nodes(
         on_done(1)
 
     await work_through(iter(indices), delete, workers=_WORKERS)
+
+
+async def erase_nodes(store: EtcdStore, plan: PoolPlan, indices: Sequence[int]) -> None:
+    """Delete the keys of nodes, then of their pods, then of their leases; see ``delete_nodes`` for the order. Raises ClusterError."""
+    names = [plan.node_values(index)["name"] for index in indices]
+    pods = [plan.pod_values(index, slot) for index in indices for slot in range(plan.pool.pods_per_node)]
+    await store.delete_all([NODE.key(None, name) for name in names])
+    await store.delete_all([POD.key(pod["namespace"], pod["name"]) for pod in pods])
+    await store.delete_all([LEASE.key(_LEASE_NAMESPACE, name) for name in names])

@@ -175,6 +175,8 @@ def _back(found: Saturation) -> str | None:
     if found.back is None:
         return None
     load = load_text(found.log, found.back.value)
+    if found.back.recovered_after_s is None and not found.back.taken_back:
+        return f"Back at {load}: not all of the load could be taken back, so that nothing is known of a recovery."
     if found.back.recovered_after_s is None:
         return f"Back at {load}: not everything held again within {format_duration(found.back.waited_s)}."
     return f"Back at {load}: everything held again from {format_duration(found.back.recovered_after_s)} on."

@@ -113,7 +113,7 @@ class Acting:
             if grown > 0:
                 await self._grow(ResizeAction(pool=pool, by=grown), ActionLog(journal, "grow"))
             elif grown < 0:
-                await self._shrink(ResizeAction(pool=pool, by=-grown), ActionLog(journal, "shrink"))
+                await self._take_away(pool, -grown, ActionLog(journal, "shrink"))
         for flow in change.retarget:
             if flow in scene.targets:
                 await self._retarget(flow, profile.flows[flow])
@@ -194,6 +194,15 @@ class Acting:
         gone = f"their nodes and {deleted['Pod']:,} pods deleted"
         said = f"{len(doomed):,} machines of {pool} ended{_stopped(ended)}, {gone}"
         return f"{said}; {errors:,} deletions of pods or leases failed" if errors else said
+
+    async def _take_away(self, pool: str, by: int, log: ActionLog) -> None:
+        """Take nodes away as they were added: that the API server is too busy to delete them must not keep a load from being lighter."""
+        fleet = self._scene.fleet
+        if not fleet.is_stamped:
+            await self._shrink(ResizeAction(pool=pool, by=by), log)
+            return
+        await self._follow_fleet(log, gone=fleet.pools.get(pool, [])[-by:])
+        await fleet.erase(pool, by)
 
     async def _apply_flow_control(self, settings: FlowControlAction, log: ActionLog) -> str:
         accounts = service_accounts(flow.identity for flow in self._scene.profile.flows.values())

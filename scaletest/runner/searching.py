@@ -375,6 +375,7 @@ class Searcher:
         number = self._begin(StepKind.BACK, value, "the load goes back", self._spec.back, profile)
         began_s, within_s = self._now_s(), self._spec.recover_within_s
         change = step_change(self._current, profile)
+        taken_back = False
         try:
             async with asyncio.timeout(within_s):
                 for flow in change.restart:
@@ -382,6 +383,7 @@ class Searcher:
                 await self._loads.step_to(profile, change)
                 for flow in change.restart:
                     await self._loads.start_flow(flow)
+            taken_back = True
         except (TimeoutError, ScaletestError) as error:
             why = error.message if isinstance(error, ScaletestError) else "the API server did not let it"
             self._note(f"not all of the load could be taken back: {why}", "warning")
@@ -391,7 +393,7 @@ class Searcher:
             "search.step.end",
             step=number, load=self._plan.said(value), outcome=outcome.value, reason="does not hold again" if recovered_s is None else "",
             holds=self._holds(profile, window), health=[], steady=[round(edge_s, 3) for edge_s in window],
-            recovered_after_s=recovered_s, waited_s=round(self._now_s() - began_s, 3),
+            taken_back=taken_back, recovered_after_s=recovered_s, waited_s=round(self._now_s() - began_s, 3),
         )  # fmt: skip
 
     async def _recovered(self, profile: Profile, began_s: float, within_s: float) -> tuple[float | None, Span]:

@@ -103,6 +103,7 @@ def measured_search(*, returns: bool = True, room_up_to: float = 0.0) -> list[Re
         "why": "the load goes back",
         "steady": None,
         "waited_s": 60.0,
+        "taken_back": True,
     }
     if returns:
         back["recovered_after_s"] = 3.5

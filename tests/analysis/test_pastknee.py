@@ -13,7 +13,7 @@ KNEE = Stage(
     factor=1.0, value=500, counted=True, goodput_per_s=100.0, memory_bytes=2e9, memory_cap_bytes=8e9,
     operator_success=1.0, operator_p99_s=0.4,
 )  # fmt: skip
-BACK = Return(250, recovered_after_s=4.0, waited_s=60.0)
+BACK = Return(250, recovered_after_s=4.0, waited_s=60.0, taken_back=True)
 
 
 def past(**changes: object) -> list[Stage]:
@@ -74,6 +74,13 @@ def test_what_stays_down_is_metastable_however_graceful_it_was() -> None:
 
     assert Behaviour.METASTABLE == result.behaviour
     assert "1m" in result.reasons[0] or "60" in result.reasons[0]
+
+
+def test_a_load_that_could_not_be_taken_back_says_nothing_of_a_recovery() -> None:
+    back = replace(BACK, recovered_after_s=None, taken_back=False)
+
+    assert Behaviour.GRACEFUL == found(past(), back).behaviour
+    assert Behaviour.DEGRADED == found(past(goodput_per_s=89.0), back).behaviour
 
 
 def test_a_stage_that_the_generator_could_not_make_says_nothing_of_the_server() -> None:

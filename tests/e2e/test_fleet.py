@@ -257,6 +257,27 @@ def test_a_pool_grows_and_shrinks_by_its_newest_nodes(via: str, request: pytest.
     assert {"Node": NODES, "Pod": PODS} == {kind: state.counts[kind] for kind in ("Node", "Pod")}
 
 
+def test_nodes_are_erased_from_etcd_without_the_api_server(stamped: Filled) -> None:
+    state = stamped.state
+
+    async def grow_and_erase() -> None:
+        new = await state.grow("cpu", 3, lambda *_: None)
+        await wait_nodes_ready(state.target.access, NODES + 3, 60)
+        far = dataclasses.replace(state.target.access, servers=("https://127.0.0.1:1",))
+        cut_off = dataclasses.replace(state, target=FleetTarget(far, state.target.etcd_endpoint))
+
+        assert new == await cut_off.erase("cpu", 3)
+        await wait_nodes_ready(state.target.access, NODES, 60)
+
+    asyncio.run(grow_and_erase())
+
+    pods = stamped.get("/api/v1/pods")["items"]
+    nodes = {node["metadata"]["name"] for node in stamped.get("/api/v1/nodes")["items"]}
+    assert {pod["spec"]["nodeName"] for pod in pods} == nodes
+    assert (NODES, PODS) == (len(nodes), len(pods))
+    assert {"Node": NODES, "Pod": PODS} == {kind: state.counts[kind] for kind in ("Node", "Pod")}
+
+
 def test_a_pool_that_does_not_exist_or_is_too_small_is_a_usage_error(stamped: Filled) -> None:
     with pytest.raises(UsageError, match="no pool 'tpu'; it has gpu, cpu"):
         asyncio.run(stamped.state.grow("tpu", 1, lambda *_: None))

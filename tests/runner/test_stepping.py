@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from scaletest.controlplane.cluster import KwokControlPlane
 from scaletest.core.journal import JournalFile
 from scaletest.fleet.fleet import FleetState
@@ -43,6 +45,8 @@ def profile(nodes: int = 4, count: int = 5, rate: str = "10/s") -> Profile:
 class Fleet:
     pools: dict[str, list[str]] = field(default_factory=lambda: {"gpu": [f"gpu-{number}" for number in range(4)]})
 
+    is_stamped: bool = True
+
     @property
     def target(self) -> Any:
         return type("Target", (), {"access": ACCESS})
@@ -53,7 +57,12 @@ class Fleet:
         self.pools[pool] += new
         return new
 
+    async def erase(self, pool: str, by: int) -> list[str]:
+        assert self.is_stamped
+        return [self.pools[pool].pop() for _ in range(by)]
+
     async def shrink(self, pool: str, by: int, _progress: object, deleted: Counter[str]) -> ShrinkResult:
+        assert not self.is_stamped
         gone = [self.pools[pool].pop() for _ in range(by)]
         deleted.update({"Node": by})
         return ShrinkResult(asked=by, nodes=gone, pods=0, leases=0)
@@ -64,13 +73,16 @@ async def no_capture(_capture: Capture) -> list[str]:
 
 
 def step_to(
-    directory: Path, after: Profile, running: tuple[str, ...] = ("each", "some", "rate", "store")
+    directory: Path,
+    after: Profile,
+    running: tuple[str, ...] = ("each", "some", "rate", "store"),
+    fleet: Fleet | None = None,
 ) -> list[protocol.Command]:
     async def run() -> list[protocol.Command]:
         before, driver = profile(), FakeDriver()
         targets = {"each": 8, "some": 5, "rate": 16, "store": 1}
         scene = Scene(
-            before, cast("KwokControlPlane", Cluster()), cast("FleetState", Fleet()), driver, {"system:masters": ACCESS},
+            before, cast("KwokControlPlane", Cluster()), cast("FleetState", fleet or Fleet()), driver, {"system:masters": ACCESS},
             lambda _server: None, no_capture, targets={flow: targets[flow] for flow in running},
         )  # fmt: skip
         journal = JournalFile(directory / "journal.jsonl", src="runner", clock_origin_s=0.0)
@@ -86,8 +98,12 @@ def test_a_pool_grows_and_its_new_nodes_get_their_agents(tmp_path: Path) -> None
     assert [protocol.SetTarget("each", 12, nodes=("gpu-4", "gpu-5"))] == step_to(tmp_path, profile(nodes=6))
 
 
-def test_a_pool_shrinks_and_the_agents_of_its_nodes_stop(tmp_path: Path) -> None:
-    assert [protocol.SetTarget("each", 6, gone=("gpu-3",))] == step_to(tmp_path, profile(nodes=3))
+@pytest.mark.parametrize("is_stamped", [True, False])
+def test_a_pool_shrinks_as_it_grew_and_the_agents_of_its_nodes_stop(tmp_path: Path, *, is_stamped: bool) -> None:
+    fleet = Fleet(is_stamped=is_stamped)
+
+    assert [protocol.SetTarget("each", 6, gone=("gpu-3",))] == step_to(tmp_path, profile(nodes=3), fleet=fleet)
+    assert ["gpu-0", "gpu-1", "gpu-2"] == fleet.pools["gpu"]
 
 
 def test_numbers_and_rates_change_as_flows_run(tmp_path: Path) -> None:
