@@ -113,12 +113,15 @@ def classify(knee: Stage, past: Sequence[Stage], back: Return | None, goodput: G
         )
         if reasons:
             return PastKnee(behaviour, reasons)
-    judged = [stage for stage in past if stage.counted]
+    judged = [stage for stage in past if stage.counted and not math.isnan(stage.goodput_per_s)]
     if not judged:
         return None
     least = min(judged, key=lambda stage: stage.goodput_per_s)
     said = f"goodput is at least {_share_of_knee(knee, least, goodput)}"
-    return PastKnee(Behaviour.GRACEFUL, (said, "operators are served throughout"))
+    served = (
+        "was not measured" if any(math.isnan(stage.operator_success) for stage in judged) else "is there throughout"
+    )
+    return PastKnee(Behaviour.GRACEFUL, (said, f"operator access {served}"))
 
 
 _Rule = Callable[[Stage, Stage, Goodput], Iterator[str]]

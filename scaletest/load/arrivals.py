@@ -65,6 +65,7 @@ class ArrivalsFlow(PacedFlow):
     def set_target(self, command: SetTarget) -> FlowChanged:
         """Change the number of connections."""
         more, self.target = command.target - self.target, command.target
+        self.source_addresses = command.source_addresses or self.source_addresses
         self.pool.resize(command.target)
         if self._closed:
             for _ in range(more):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import resource
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from scaletest.core.errors import ResourceShortage
 from scaletest.profile.schema import FlowSpec
 
 __all__ = [
+    "check_all_descriptors",
     "check_descriptors",
     "connections_of",
     "connections_per_user",
@@ -92,6 +94,18 @@ def check_descriptors(spec: FlowSpec, target: int, *, beside: int = 0, hard_limi
     raise ResourceShortage(
         msg, hint=f"raise the limit (ulimit -Hn {wanted + OWN_DESCRIPTORS}){others} or use fewer agents"
     )
+
+
+def check_all_descriptors(flows: Iterable[FlowSpec], nodes: int, *, hard_limit: int | None = None) -> int:
+    """Check all flows of a fleet of so many nodes, and return the connections that they hold. Raises ResourceShortage."""
+    whole = in_driver = 0
+    for spec in flows:
+        target = spec.target(nodes)
+        check_descriptors(spec, target, beside=in_driver, hard_limit=hard_limit)
+        connections = connections_of(spec, target)
+        whole += connections
+        in_driver += 0 if spec.has_own_processes else connections
+    return whole
 
 
 def source_addresses(servers: tuple[str, ...], connections: int) -> tuple[str, ...]:

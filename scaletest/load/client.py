@@ -111,6 +111,8 @@ class LocustDriver:
         self._answers: dict[str, deque[asyncio.Future[Any]]] = {}
         """For each flow, who waits for the answers to its commands, in their order."""
         self._targets: dict[str, tuple[FlowSpec, int]] = {}
+        self._servers: dict[str, tuple[str, ...]] = {}
+        """Of each flow, those that it was started with."""
         self._tasks = [asyncio.create_task(self._supervise())]
 
     @classmethod
@@ -153,12 +155,15 @@ class LocustDriver:
             start = dataclasses.replace(start, source_addresses=addresses)
         await self._ask(start.flow, start, "did not start the flow")
         self._targets[start.flow] = (start.spec, start.target)
+        self._servers[start.flow] = start.access.servers
 
     async def set_target(self, command: protocol.SetTarget) -> FlowChanged:
         """Grow or shrink a flow; see LoadDriver."""
         if command.flow in self._targets:
             spec, _ = self._targets[command.flow]
-            self._check_fits(command.flow, spec, command.target)
+            connections = self._check_fits(command.flow, spec, command.target)
+            addresses = source_addresses(self._servers[command.flow], connections)
+            command = dataclasses.replace(command, source_addresses=addresses)
             self._targets[command.flow] = (spec, command.target)
         return await self._change(command.flow, command, "did not set the target of flow")
 

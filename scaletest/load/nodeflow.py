@@ -40,7 +40,8 @@ class NodeFlow(Flow, Generic[Client]):
         self.endpoints: list[Endpoint] = []
         self._start = start
         self._rollout_per_s = rollout_per_s
-        """Clients of all shares begun per second; None: as fast as it goes."""
+        """Clients begun per second; None: as fast as it goes."""
+        self._addresses = start.source_addresses
         self._placement = Placement(start.nodes)
         self._credentials = dict(zip(start.nodes, start.node_credentials, strict=False))
         self._contexts = TlsContexts(start.access.ca_file)
@@ -53,7 +54,7 @@ class NodeFlow(Flow, Generic[Client]):
     def next_place(self) -> tuple[str, str | None]:
         """Return the node of the next client, and its source address."""
         index = len(self._clients)
-        addresses = self._start.source_addresses
+        addresses = self._addresses
         source = addresses[index % len(addresses)] if addresses else None
         return self._placement.place() or f"agent-{index}", source
 
@@ -84,6 +85,7 @@ class NodeFlow(Flow, Generic[Client]):
         self._credentials.update(zip(command.nodes, command.node_credentials, strict=False))
         self.target = command.target
         self._rollout_per_s = command.rollout_per_s or self._rollout_per_s
+        self._addresses = command.source_addresses or self._addresses
         gone = set(command.gone)
         staying = [client for client in self._clients if client.node not in gone]
         surplus = [client for client in self._clients if client.node in gone] + staying[self.target :]
@@ -160,8 +162,8 @@ class NodeFlow(Flow, Generic[Client]):
         assert self._rollout_per_s is not None
         index, of = self._start.share
         # Shares take turns.
-        begin_s = time.monotonic() + index / self._rollout_per_s
-        rollout, first = Rollout(begin_s, self._rollout_per_s / of), len(self._clients)
+        begin_s = time.monotonic() + index / of / self._rollout_per_s
+        rollout, first = Rollout(begin_s, self._rollout_per_s), len(self._clients)
         while len(self._clients) < self.target:
             wait_s = rollout.wait_s(time.monotonic(), len(self._clients) - first)
             if wait_s > 0:

@@ -77,6 +77,7 @@ class PacedFlow(TellingFlow):
         self._most_in_flight = most_in_flight
         self._first_step = first_step
         self._next_endpoint = 0
+        self.source_addresses = start.source_addresses
         self._pacer: Pacer | None = None
         self._alarm: Alarm | None = None
         self._untold: list[tuple[Operation, str, float, float, int, Exception | None]] = []
@@ -287,7 +288,7 @@ class PacedFlow(TellingFlow):
         """Open a channel to the next server, for a call or in advance. Raises OSError, SSLError among them."""
         if self.blocked:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "the flow's network path is blocked")
-        addresses = self._start.source_addresses
+        addresses = self.source_addresses
         turn, self._next_endpoint = self._next_endpoint, self._next_endpoint + 1
         began_s = time.monotonic()
         channel = Channel.connect(

@@ -79,7 +79,7 @@ class FlowStart:
     has that node's credential where ``node_credentials`` are given (one for each of ``nodes``), else that of ``access``.
     ``source_addresses`` are local addresses that connections are spread over; none: the kernel's choice.
     ``directory`` is that of the profile, which a locustfile's path is relative to. ``etcd_endpoint`` is for ``etcd`` flows.
-    ``share`` is which part of a flow this driver makes: ``target`` and ``nodes`` are those of the part, rates those of the whole, and nothing
+    ``share`` is which part of a flow this driver makes: ``target``, ``nodes`` and the rollout are those of the part, the rate of arrivals is that of the whole, and nothing
     arrives before ``begin``.
     """
 
@@ -160,7 +160,7 @@ class SetTarget:
     """Grow or shrink a flow.
 
     ``nodes`` with their credentials are added to the known ones, ``gone`` are taken away: their agents stop at once. Of
-    more agents than ``target`` the newest stop.
+    more agents than ``target`` the newest stop. ``source_addresses`` are for new connections; none: those of before.
     """
 
     flow: str
@@ -169,6 +169,7 @@ class SetTarget:
     nodes: tuple[str, ...] = ()
     node_credentials: tuple[Credential, ...] = ()
     gone: tuple[str, ...] = ()
+    source_addresses: tuple[str, ...] = ()
 
     type = "set_target"
 
@@ -181,6 +182,7 @@ class SetTarget:
             "nodes": list(self.nodes),
             "node_credentials": [credential.to_json() for credential in self.node_credentials],
             "gone": list(self.gone),
+            "source_addresses": list(self.source_addresses),
         }
 
     @classmethod
@@ -188,7 +190,8 @@ class SetTarget:
         """Read what ``to_json`` gave."""
         credentials = tuple(Credential.from_json(item) for item in data["node_credentials"])
         nodes, gone = tuple(data["nodes"]), tuple(data["gone"])
-        return cls(data["flow"], int(data["target"]), data["rollout_per_s"], nodes, credentials, gone)
+        addresses = tuple(data["source_addresses"])
+        return cls(data["flow"], int(data["target"]), data["rollout_per_s"], nodes, credentials, gone, addresses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ Poisson ones are as many processes of a part of the rate, which together are one
 
 from __future__ import annotations
 
+import logging
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -26,15 +28,18 @@ from scaletest.load.metadata import FailureText
 from scaletest.load.selfcheck import SelfChecks
 from scaletest.load.shares import Share, portions
 from scaletest.load.statistics import ArrivalStatistics, StepStatistics
+from scaletest.profile.schema import FlowSpec
 
 __all__ = ["SharedFlow"]
+
+_log = logging.getLogger(__name__)
 
 REPORT_EVERY_S: Final = 0.1
 """A tenth of the driver's own interval: so much of a second's requests may count in the next one."""
 
-STARTED_WITHIN_S: Final = 50.0
+ANSWER_WITHIN_S: Final = 50.0
 """Within the 60 s that the driver's owner waits for a flow."""
-ANSWER_WITHIN_S: Final = 4.5
+STOPPED_WITHIN_S: Final = 4.5
 """Within the time that the driver has to stop all its flows."""
 END_WITHIN_S: Final = 1.0
 BEGIN_IN_S: Final = 0.05
@@ -53,8 +58,9 @@ class SharedFlow(Flow):
         self._shares: list[Share] = [(index, of) for index in range(of)]
         self._start = start
         self._has_arrivals = start.spec.arrivals is not None
+        self._rollout_per_s = start.spec.placed.rollout_per_s if start.spec.placed is not None else None
         self._nodes: list[set[str]] = [set() for _ in self._shares]
-        """Those of each process: a node's clients are all in one, which alone can tell what each node has."""
+        """Those of each process: a node's clients are all in one, which alone can tell what each node has. Arrivals stand on none."""
         self._arrivals = ArrivalStatistics()
         self._checks = SelfChecks()
         self._children = [_Child(start.flow, self._take, self._lost) for _ in self._shares]
@@ -67,14 +73,14 @@ class SharedFlow(Flow):
         starts = [
             replace(
                 self._start, share=share, target=target, nodes=nodes, node_credentials=credentials,
-                seed=self._start.seed + share[0],
+                seed=self._start.seed + share[0], spec=self._spec_of(target),
             )
             for share, target, (nodes, credentials) in zip(self._shares, self._targets(), given, strict=True)
         ]  # fmt: skip
         try:
             for child in self._children:
                 child.spawn(self.host.clock_origin_s)
-            self._ask(starts, STARTED_WITHIN_S)
+            self._ask(starts)
             if self._has_arrivals:
                 self._begin()
         except BaseException:
@@ -88,21 +94,27 @@ class SharedFlow(Flow):
     def set_target(self, command: protocol.SetTarget) -> protocol.FlowChanged:
         """Change how many clients or connections there are, of which every process has its part. Raises EnvironmentProblem."""
         self.target = command.target
+        self._rollout_per_s = command.rollout_per_s or self._rollout_per_s
         for nodes in self._nodes:
             nodes.difference_update(command.gone)
         given = self._hand_out(command.nodes, command.node_credentials)
         return self._sum(
             [
-                replace(command, target=target, nodes=nodes, node_credentials=credentials)
+                replace(
+                    command, target=target, nodes=nodes, node_credentials=credentials,
+                    rollout_per_s=self._rollout_of(target),
+                )
                 for target, (nodes, credentials) in zip(self._targets(), given, strict=True)
             ]
-        )
+        )  # fmt: skip
 
     def _hand_out(
         self, nodes: Sequence[str], credentials: Sequence[Credential]
     ) -> list[tuple[tuple[str, ...], tuple[Credential, ...]]]:
         """Give each new node, with its credential, to the process that has the fewest; return each process' new ones."""
         given: list[tuple[list[str], list[Credential]]] = [([], []) for _ in self._shares]
+        if self._has_arrivals:
+            nodes, credentials = (), ()
         for node, credential in zip_longest(nodes, credentials):
             index = min(range(len(given)), key=lambda each: len(self._nodes[each]))
             self._nodes[index].add(node)
@@ -114,6 +126,19 @@ class SharedFlow(Flow):
     def _targets(self) -> list[int]:
         """Return each process' part of the target: so many clients on every node are so many on each of its nodes."""
         return portions(self.target, [len(nodes) for nodes in self._nodes])
+
+    def _rollout_of(self, target: int) -> float | None:
+        """Return the rate at which a process with this part of the target is done when all others are."""
+        if self._rollout_per_s is None:
+            return None
+        return self._rollout_per_s * (target / self.target if target else 1 / len(self._shares))
+
+    def _spec_of(self, target: int) -> FlowSpec:
+        spec, placed = self._start.spec, self._start.spec.placed
+        if placed is None:
+            return spec
+        own = placed.model_copy(update={"rollout_per_s": self._rollout_of(target)})
+        return spec.model_copy(update={spec.kind: own})
 
     def set_rate(self, rate_per_s: float) -> protocol.FlowChanged:
         """Go on at another rate, that of all processes together. Raises EnvironmentProblem where there is none to set."""
@@ -140,7 +165,7 @@ class SharedFlow(Flow):
     def stop(self) -> None:
         """Have every process stop its share, take its last record, end it."""
         try:
-            self._ask([protocol.StopFlow(self.name)] * len(self._children))
+            self._ask([protocol.StopFlow(self.name)] * len(self._children), STOPPED_WITHIN_S)
         except EnvironmentProblem as error:
             self.host.emit("note", level="warning", text=f"{error.message}; some of its objects may be left")
         finally:
@@ -202,7 +227,10 @@ class SharedFlow(Flow):
                 self.host.emit("note", level=record["level"], text=record["text"])
 
     def _lost(self, why: str) -> None:
-        self.host.fail(f"a process of flow {self.name} {why}")
+        said = f"a process of flow {self.name} {why}"
+        # The end of its log is what the driver's owner tells of a driver that ended.
+        _log.error(said)
+        self.host.fail(said)
 
     # Children.
 
@@ -242,7 +270,10 @@ class _Child:
         self._flow = flow
         self._take = take
         self._lost = lost
-        self._answer = AsyncResult()
+        self._answers: deque[AsyncResult] = deque()
+        """Who waits, in the order of the commands: an answer that came too late is not the next command's."""
+        self._gone: str | None = None
+        """How it ended."""
         self._process = ChildProcess("scaletest.load", self._hear, self._silent)
         self._ending = False
 
@@ -258,9 +289,13 @@ class _Child:
 
     def ask(self, command: protocol.Command) -> AsyncResult:
         """Send it a command; the result is its answer."""
-        self._answer = AsyncResult()
+        answer = AsyncResult()
+        if self._gone is not None:
+            answer.set_exception(self._ended(self._gone))
+            return answer
+        self._answers.append(answer)
         self._tell(command)
-        return self._answer
+        return answer
 
     def ask_to_end(self) -> None:
         """Have it end."""
@@ -280,15 +315,21 @@ class _Child:
             case protocol.RecordReport(record=record):
                 self._take(self, record)
             case protocol.FlowStarted() | protocol.FlowChanged() | protocol.FlowStopped():
-                self._answer.set(report)
+                self._next_waiting().set(report)
             case protocol.DriverError():
-                self._answer.set_exception(EnvironmentProblem(report.message, hint=report.hint))
+                self._next_waiting().set_exception(EnvironmentProblem(report.message, hint=report.hint))
+
+    def _next_waiting(self) -> AsyncResult:
+        return self._answers.popleft() if self._answers else AsyncResult()
 
     def _silent(self) -> None:
         if self._ending:
             return
-        how = self._process.how_ended()
-        if self._answer.ready():
-            self._lost(how)
-        else:
-            self._answer.set_exception(EnvironmentProblem(f"flow {self._flow}: one of its processes {how}"))
+        self._gone = self._process.how_ended()
+        if not self._answers:
+            self._lost(self._gone)
+        while self._answers:
+            self._answers.popleft().set_exception(self._ended(self._gone))
+
+    def _ended(self, how: str) -> EnvironmentProblem:
+        return EnvironmentProblem(f"flow {self._flow}: one of its processes {how}")

@@ -87,7 +87,9 @@ class WatchersFlow(NodeFlow[Watcher]):
 
     def _next(self) -> Watcher:
         node, source = self.next_place()
-        return Watcher(self, node, source, self.steps[len(self._clients) % len(self.steps)])
+        index, of = self._start.share
+        # Shares take turns at the steps, as they do in one process.
+        return Watcher(self, node, source, self.steps[(len(self._clients) * of + index) % len(self.steps)])
 
     def _end_clients(self, clients: list[Watcher]) -> None:
         for watcher in clients:

@@ -153,6 +153,18 @@ def _clients_have_nodes(profile: Profile) -> Iterator[Issue]:
                 yield Issue((*path, "steps", step), "{node} is a client's node, and the fleet has no nodes")
 
 
+def _processes_have_nodes(profile: Profile) -> Iterator[Issue]:
+    for index, phase in enumerate(profile.phases):
+        for name in phase.start:
+            flow = profile.flows.get(name)
+            if flow is None or flow.placed is None:
+                continue
+            nodes = _nodes_at(profile, index)
+            if 0 < nodes < flow.processes:
+                what = f"each process has nodes of its own, and of {nodes} there are too few for {flow.processes} processes"
+                yield Issue(("flows", name, flow.kind, "processes"), what)
+
+
 def _step_about_node(flow: FlowSpec) -> int | None:
     word = f"{{{RUN_TIME_WORDS[0]}}}"
     for index, step in enumerate(flow.steps):
@@ -329,6 +341,7 @@ _CHECKS: Final[tuple[Callable[[Profile], Iterator[Issue]], ...]] = (
     _pools_hold,
     _actions_fit,
     _clients_have_nodes,
+    _processes_have_nodes,
     _only_clients_on_nodes_are_nodes,
     _subjects_exist,
     _conditions_can_come,

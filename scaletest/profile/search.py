@@ -15,7 +15,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from scaletest.core.units import write_number
-from scaletest.profile.forms import Condition, DurationS, PositiveDurationS, Share
+from scaletest.profile.forms import Condition, PositiveDurationS, Share
 from scaletest.profile.model import Model
 
 __all__ = ["BeyondSpec", "Load", "SearchSpec", "SearchStepSpec", "parse_load"]
@@ -124,7 +124,7 @@ class SearchSpec(Model):
     back: float = Field(
         0.5, gt=0, le=1, description="Part of the saturation load to which the load goes back at the end."
     )
-    recover_within_s: DurationS = Field(
+    recover_within_s: PositiveDurationS = Field(
         120.0,
         alias="recoverWithin",
         description="How long after that the control plane has to recover; one that does not is metastable.",

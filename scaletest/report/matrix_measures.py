@@ -106,7 +106,7 @@ def _saturation(found: Saturation | None) -> Iterator[Measure]:
     if found.past is not None:
         yield Measure("Saturation", "past it", "text", found.past.behaviour.value)
     if found.back is not None:
-        after_s = found.back.recovered_after_s
+        after_s = found.back.recovered_after_s if found.back.taken_back else math.nan
         yield Measure("Saturation", "recovery", "seconds", math.inf if after_s is None else after_s, infinite="never")
 
 

@@ -275,10 +275,11 @@ class Acting:
         scene.ended.update(gone)
         for flow, target in list(scene.targets.items()):
             spec = scene.profile.flows[flow]
-            if not spec.follows_nodes:
+            if spec.placed is None and not spec.follows_nodes:
                 continue
-            # A rollback may have stopped agents on nodes that go now: those go once.
-            scene.targets[flow] = min(target + spec.target(len(grown)), spec.target(len(scene.nodes())))
+            if spec.follows_nodes:
+                # A rollback may have stopped agents on nodes that go now: those go once.
+                scene.targets[flow] = min(target + spec.target(len(grown)), spec.target(len(scene.nodes())))
             credentials = await scene.node_credentials(flow, grown)
             ended = await scene.driver.set_target(
                 SetTarget(flow, scene.targets[flow], nodes=tuple(grown), node_credentials=credentials, gone=tuple(gone))

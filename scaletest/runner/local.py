@@ -280,6 +280,7 @@ class LocalEngines:
                 msg = f"cluster {cluster.name} holds {standing.nodes} nodes, and the profile asks for {spec.node_count}"
                 hint = f"Give the run that size (smoke: --set nodes={standing.nodes}), or bring up a cluster of the profile's."
                 raise UsageError(msg, hint=hint)
+            self._refuse_other_pools(cluster.name, standing)
             text = f"cluster {cluster.name} holds its {standing.nodes} nodes already: the run uses them as they are"
             journal.append("note", level="info", text=text)
             return standing
@@ -294,6 +295,18 @@ class LocalEngines:
         waited_s = await wait_nodes_ready(self._access[MASTERS], fleet.nodes, NODES_READY_TIMEOUT_S)
         journal.append("fleet.ready", nodes=fleet.nodes, seconds=round(fleet.seconds + waited_s, 3))
         return fleet
+
+    def _refuse_other_pools(self, cluster: str, standing: FleetState) -> None:
+        """Raise UsageError when the run would change the size of a pool that does not stand there as the profile has it."""
+        pools = {pool.name: pool.nodes for pool in self._profile.fleet.pools}
+        actions = [action.grow or action.shrink for phase in self._profile.phases for action in phase.do]
+        changed = pools if self._profile.search is not None else {action.pool for action in actions if action}
+        for name in changed:
+            there = len(standing.pools.get(name, []))
+            if there != pools.get(name, 0):
+                held = ", ".join(f"{pool} ({len(nodes)} nodes)" for pool, nodes in standing.pools.items())
+                msg = f"cluster {cluster} holds {held}, and the run changes pool {name}, of which it needs {pools.get(name, 0)} nodes"
+                raise UsageError(msg, hint="Bring up a cluster of the profile's fleet, or run without --cluster.")
 
     async def _wait_counted(self, fleet: FleetState, journal: JournalFile) -> None:
         expected = worth_counting(fleet.counts)

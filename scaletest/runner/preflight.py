@@ -27,7 +27,7 @@ from scaletest.controlplane.supervisor import cgroups
 from scaletest.core.errors import ResourceShortage
 from scaletest.core.paths import cache_dir, state_dir
 from scaletest.core.units import format_bytes, format_count
-from scaletest.load.capacity import check_descriptors, connections_of
+from scaletest.load.capacity import check_all_descriptors
 from scaletest.profile.schema import ControlPlaneSpec, Profile
 from scaletest.runner.plan import make_plan, refuse_if_too_large
 
@@ -226,16 +226,10 @@ def _descriptors(profile: Profile | None, machine: Machine) -> Check:
         nodes = make_plan(profile, machine.host).most_nodes
     except ResourceShortage:
         nodes = profile.fleet.node_count
-    wanted = in_driver = 0
-    for flow in profile.flows.values():
-        target = flow.target(nodes)
-        try:
-            check_descriptors(flow, target, beside=in_driver, hard_limit=machine.hard_files)
-        except ResourceShortage as shortage:
-            return Check("open files", Level.FAIL, shortage.message, shortage.hint)
-        connections = connections_of(flow, target)
-        wanted += connections
-        in_driver += 0 if flow.has_own_processes else connections
+    try:
+        wanted = check_all_descriptors(profile.flows.values(), nodes, hard_limit=machine.hard_files)
+    except ResourceShortage as shortage:
+        return Check("open files", Level.FAIL, shortage.message, shortage.hint)
     return Check("open files", Level.OK, f"hard limit {limit}; the flows hold up to {format_count(wanted)} connections")
 
 

@@ -33,9 +33,10 @@ from scaletest.analysis.state import RunState
 from scaletest.analysis.steady import Direction, Series, Settling, settle
 from scaletest.analysis.validity import SKIPPED_LIMIT_SHARE, Grade, check_step
 from scaletest.analysis.verdict import format_measured
-from scaletest.core.errors import ProfileError, ScaletestError
+from scaletest.core.errors import ProfileError, ResourceShortage, ScaletestError
 from scaletest.core.journal import JournalFile
 from scaletest.core.units import format_count, format_duration
+from scaletest.load.capacity import check_all_descriptors
 from scaletest.observe.pprof import Capture
 from scaletest.profile.loading import LoadedProfile
 from scaletest.profile.objectives import parse_objective
@@ -168,13 +169,18 @@ class Searcher:
         await self._go_back(self._multiple(value, self._spec.back))
 
     def _why_not(self, value: float) -> str | None:
-        """Say why a load past the search cannot be; None when it can."""
+        """Say why a load cannot be made on this machine, or in this profile; None when it can."""
         try:
-            nodes = self._profile_at(value).fleet.node_count
+            profile = self._profile_at(value)
         except ProfileError as error:
             return error.problems[0].what
+        nodes = profile.fleet.node_count
         if self._most_nodes is not None and nodes > self._most_nodes:
             return f"of {format_count(nodes)} nodes {format_count(self._most_nodes)} fit in memory"
+        try:
+            check_all_descriptors(profile.flows.values(), nodes)
+        except ResourceShortage as shortage:
+            return shortage.message
         return None
 
     def _multiple(self, value: float, factor: float) -> float:
@@ -189,6 +195,9 @@ class Searcher:
     async def _step(self, kind: StepKind, value: float, why: str, factor: float | None = None) -> Outcome:
         profile = self._profile_at(value)
         number = self._begin(kind, value, why, factor, profile)
+        why_not = self._why_not(value)
+        if why_not is not None:
+            return self._uncounted(number, value, why_not)
         await self._set(kind, value, profile)
         missing = await self._wait_until_started()
         loaded_s = self._now_s()
@@ -204,6 +213,14 @@ class Searcher:
             settled=settling.settled, trends={name: trend.value for name, trend in settling.trends.items()},
         )  # fmt: skip
         return judged.outcome
+
+    def _uncounted(self, number: int, value: float, why: str) -> Outcome:
+        """End a step whose load was never there."""
+        self._journal.append(
+            "search.step.end",
+            step=number, load=self._plan.said(value), outcome=Outcome.NOT_COUNTED.value, reason=why, holds=[], health=[why], steady=None,
+        )  # fmt: skip
+        return Outcome.NOT_COUNTED
 
     def _begin(self, kind: StepKind, value: float, why: str, factor: float | None, profile: Profile) -> int:
         self._number += 1
@@ -371,39 +388,67 @@ class Searcher:
     # The way back.
 
     async def _go_back(self, value: float) -> None:
-        profile = self._profile_at(value)
-        number = self._begin(StepKind.BACK, value, "the load goes back", self._spec.back, profile)
-        began_s, within_s = self._now_s(), self._spec.recover_within_s
-        change = step_change(self._current, profile)
-        taken_back = False
         try:
-            async with asyncio.timeout(within_s):
-                for flow in change.restart:
-                    await self._loads.stop_flow(flow)
+            profile = self._profile_at(value)
+        except ProfileError as error:
+            self._note(f"the load does not go back to {self._plan.said(value)}: {error.problems[0].what}", "warning")
+            return
+        number = self._begin(StepKind.BACK, value, "the load goes back", self._spec.back, profile)
+        taken_back = await self._take_back(profile)
+        back_s = self._now_s()
+        if taken_back:
+            recovered_s, window = await self._recovered(profile, back_s)
+        else:
+            recovered_s, window = None, (back_s - self._pace.recovery_window_s, back_s)
+        outcome = Outcome.FAILED if recovered_s is None else Outcome.HELD
+        reason = (
+            ""
+            if recovered_s is not None
+            else "does not hold again"
+            if taken_back
+            else "the load could not be taken back"
+        )
+        self._journal.append(
+            "search.step.end",
+            step=number, load=self._plan.said(value), outcome=outcome.value, reason=reason,
+            holds=self._holds(profile, window), health=[], steady=[round(edge_s, 3) for edge_s in window],
+            taken_back=taken_back, recovered_after_s=recovered_s, waited_s=round(self._now_s() - back_s, 3),
+        )  # fmt: skip
+
+    async def _take_back(self, profile: Profile) -> bool:
+        """Make the load that of ``profile``, all of it; say why where that does not come."""
+        change = step_change(self._current, profile)
+        if change.restart:
+            names = ", ".join(change.restart)
+            self._note(
+                f"on the way back {names} cannot change as it runs and starts anew: for a moment its load is gone"
+            )
+        try:
+            # Not to be cut short: a flow that was asked to stop has to be waited for.
+            for flow in change.restart:
+                await self._loads.stop_flow(flow)
+            async with asyncio.timeout(self._spec.recover_within_s):
                 await self._loads.step_to(profile, change)
-                for flow in change.restart:
-                    await self._loads.start_flow(flow)
-            taken_back = True
+            for flow in change.restart:
+                await self._loads.start_flow(flow)
         except (TimeoutError, ScaletestError) as error:
             why = error.message if isinstance(error, ScaletestError) else "the API server did not let it"
             self._note(f"not all of the load could be taken back: {why}", "warning")
-        recovered_s, window = await self._recovered(profile, began_s, within_s)
-        outcome = Outcome.FAILED if recovered_s is None else Outcome.HELD
-        self._journal.append(
-            "search.step.end",
-            step=number, load=self._plan.said(value), outcome=outcome.value, reason="does not hold again" if recovered_s is None else "",
-            holds=self._holds(profile, window), health=[], steady=[round(edge_s, 3) for edge_s in window],
-            taken_back=taken_back, recovered_after_s=recovered_s, waited_s=round(self._now_s() - began_s, 3),
-        )  # fmt: skip
+            return False
+        self._current = profile
+        missing = await self._wait_until_started()
+        if missing:
+            self._note(f"not all of the load could be taken back: {missing[0]}", "warning")
+        return not missing
 
-    async def _recovered(self, profile: Profile, began_s: float, within_s: float) -> tuple[float | None, Span]:
-        """Return how long after ``began_s`` a time began in which everything held, and that time; None and the last when none did."""
+    async def _recovered(self, profile: Profile, back_s: float) -> tuple[float | None, Span]:
+        """Return how long after ``back_s`` a time began in which everything held, and that time; None and the last when none did."""
         window_s = self._pace.recovery_window_s
-        while (now_s := self._now_s()) - began_s < within_s + window_s:
+        while (now_s := self._now_s()) - back_s < self._spec.recover_within_s + window_s:
             # Answers that are under way are waited for: the window ends before now.
             span = (now_s - self._pace.grace_s - window_s, now_s - self._pace.grace_s)
-            if span[0] >= began_s and self._all_hold(profile, span) and not self._unanswered(span):
-                return round(span[0] - began_s, 3), span
+            if span[0] >= back_s and self._all_hold(profile, span) and not self._unanswered(span):
+                return round(span[0] - back_s, 3), span
             await asyncio.sleep(self._pace.look_s)
         return None, (now_s - window_s, now_s)
 

@@ -82,7 +82,7 @@ def longest_s(spec: SearchSpec) -> float:
     """Return the longest that search, steps past it and the way back can take."""
     past_s = len(spec.past) * (spec.step.at_least_s + spec.recover_within_s)
     capture_s = pprof.longest_s(cpu_profile_s(spec))
-    return spec.at_most_s + spec.step.at_most_s + capture_s + past_s + 2 * spec.recover_within_s
+    return spec.at_most_s + spec.step.at_most_s + capture_s + past_s + 3 * spec.recover_within_s
 
 
 def cpu_profile_s(spec: SearchSpec) -> int:

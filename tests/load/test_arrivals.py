@@ -31,10 +31,11 @@ def begin(
     mix: list[dict[str, Any]],
     *,
     access: ApiAccess | None = None,
+    nodes: tuple[str, ...] = (),
     **arrivals: Any,
 ) -> None:
     spec = FlowSpec.model_validate({"arrivals": {"connections": 4} | arrivals, "mix": mix})
-    drivers.do(drivers.driver.start_flow(FlowStart(flow, spec, access or server.access, spec.target(0))))
+    drivers.do(drivers.driver.start_flow(FlowStart(flow, spec, access or server.access, spec.target(0), nodes)))
 
 
 def run(
@@ -452,7 +453,8 @@ def test_a_locustfile_hears_of_arrivals(drivers: Drivers, server: TestServer, tm
 
 
 def test_two_processes_share_a_flow_and_its_arrivals_are_counted_once(drivers: Drivers, server: TestServer) -> None:
-    begin(drivers, "shared", server, [OK], rate="100/s", process="even", processes=2, connections=3)
+    # The fleet's nodes are none of their business.
+    begin(drivers, "shared", server, [OK], rate="100/s", process="even", processes=2, connections=3, nodes=("a",))
     try:
         drivers.wait_for("shared", lambda result: sum(result.outcomes().values()) >= 60)
         drivers.do(drivers.driver.set_rate(SetRate("shared", 200.0)))

@@ -7,6 +7,7 @@ import pytest
 
 from scaletest.core.errors import ResourceShortage
 from scaletest.load.capacity import (
+    check_all_descriptors,
     check_descriptors,
     connections_of,
     connections_per_user,
@@ -47,6 +48,16 @@ def test_every_process_may_open_as_many_files() -> None:
     with pytest.raises(ResourceShortage, match=r"9,902 connections in each of 3 processes.*: 14,850 agents would fit"):
         check_descriptors(spec, 3 * 4_950 + 1, hard_limit=10_000)
     assert 2 * (3 * 4_950) == connections_of(spec, 3 * 4_950)
+
+
+def test_flows_in_the_load_driver_share_its_files_and_others_do_not() -> None:
+    own, plain = flow({"list": "pods"}, processes=2), flow({"list": "pods"})
+    own = own.model_copy(update={"agents": own.placed.model_copy(update={"count": 190})})  # type: ignore[union-attr]
+    plain = plain.model_copy(update={"agents": plain.placed.model_copy(update={"count": 60})})  # type: ignore[union-attr]
+
+    assert 250 == check_all_descriptors([own, plain], 0, hard_limit=200)
+    with pytest.raises(ResourceShortage, match="60 agents need 120 connections in all"):
+        check_all_descriptors([plain, own, plain], 0, hard_limit=200)
 
 
 def test_no_limit_is_no_shortage() -> None:

@@ -42,7 +42,7 @@ ACCESS = ApiAccess(("https://127.0.0.1:1", "https://127.0.0.1:2"), Path("ca"), C
         protocol.FlowStart("f", SPEC, ACCESS, 2, share=(1, 3)),
         protocol.Begin("f", 12.5),
         protocol.Begin("f", 12.5, 80.0),
-        protocol.SetTarget("f", 3, 12.5, ("b",), (NODE,), ("a",)),
+        protocol.SetTarget("f", 3, 12.5, ("b",), (NODE,), ("a",), ("127.0.1.1",)),
         protocol.SetTarget("f", 3),
         protocol.SetServers("f", ("https://127.0.0.1:1",)),
         protocol.StopFlow("f"),

@@ -74,6 +74,8 @@ class Simulation:
     task: asyncio.Task[None] | None = None
     running: bool = False
     down: bool = False
+    stuck: bool = False
+    """Whether none of the agents that are asked for is there."""
 
     def __post_init__(self) -> None:
         script = {"start": self.start, "start_flow load": self.begin, "stop_flow load": self.end, "stop": self.stop}
@@ -119,7 +121,7 @@ class Simulation:
         if self.running:
             step = {"outcomes": {"200": 5}, "bytes": 5_000, "latency_us": hist(round(1e6 * latency_s), 5)}
             journal.append(
-                "flow", flow="load", interval_s=EVERY_S, target=agents, started=agents, connected=agents, steps={"list-pods": step},
+                "flow", flow="load", interval_s=EVERY_S, target=agents, started=0 if self.stuck else agents, connected=agents, steps={"list-pods": step},
             )  # fmt: skip
 
 
@@ -189,6 +191,29 @@ def test_a_control_plane_that_stays_down_is_metastable(tmp_path: Path) -> None:
     assert saturation.back.recovered_after_s is None
     assert saturation.past is not None
     assert saturation.past.behaviour == "metastable"
+
+
+@pytest.mark.parametrize("why", ["hangs", "not started"])
+def test_a_load_that_cannot_be_taken_back_says_nothing_of_a_recovery(tmp_path: Path, why: str) -> None:
+    text = PROFILE.replace("resolution: 30%", "resolution: 100%").replace("{agents: 100}", "{agents: 200}")
+    simulation = Simulation()
+    run = Run(tmp_path, simulation, text)
+
+    async def go(_journal: JournalFile, _lost: Lost) -> None:
+        on_the_way_back = '"stage":"back"' in (run.directory / "journal.jsonl").read_text()
+        if on_the_way_back and why == "hangs":
+            await asyncio.sleep(60)
+        simulation.stuck = on_the_way_back
+
+    simulation.engines.script["step_to"] = go
+    run.execute()
+    saturation = run.found()
+
+    assert saturation.back is not None
+    assert (None, False) == (saturation.back.recovered_after_s, saturation.back.taken_back)
+    assert saturation.past is not None
+    assert saturation.past.behaviour != "metastable"
+    assert any("not all of the load could be taken back" in item.get("text", "") for item in run.journal())
 
 
 def test_a_search_without_a_failing_load_says_so_and_goes_no_further(tmp_path: Path) -> None:

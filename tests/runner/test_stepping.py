@@ -95,14 +95,22 @@ def step_to(
 
 
 def test_a_pool_grows_and_its_new_nodes_get_their_agents(tmp_path: Path) -> None:
-    assert [protocol.SetTarget("each", 12, nodes=("gpu-4", "gpu-5"))] == step_to(tmp_path, profile(nodes=6))
+    # Those whose number does not follow the nodes hear of them too: their next agents stand there.
+    new = ("gpu-4", "gpu-5")
+
+    assert [protocol.SetTarget("each", 12, nodes=new), protocol.SetTarget("some", 5, nodes=new)] == step_to(
+        tmp_path, profile(nodes=6)
+    )
 
 
 @pytest.mark.parametrize("is_stamped", [True, False])
 def test_a_pool_shrinks_as_it_grew_and_the_agents_of_its_nodes_stop(tmp_path: Path, *, is_stamped: bool) -> None:
     fleet = Fleet(is_stamped=is_stamped)
 
-    assert [protocol.SetTarget("each", 6, gone=("gpu-3",))] == step_to(tmp_path, profile(nodes=3), fleet=fleet)
+    gone = ("gpu-3",)
+    assert [protocol.SetTarget("each", 6, gone=gone), protocol.SetTarget("some", 5, gone=gone)] == step_to(
+        tmp_path, profile(nodes=3), fleet=fleet
+    )
     assert ["gpu-0", "gpu-1", "gpu-2"] == fleet.pools["gpu"]
 
 
