@@ -69,7 +69,7 @@ class Channel:
 
     __slots__ = (
         "_alarm", "_answer", "_owner", "_reader", "_rests", "_sockets", "_tls", "_unsent", "_watcher", "_writer", "call",
-        "endpoint", "is_open", "used",
+        "endpoint", "is_open", "reads", "used",
     )  # fmt: skip
 
     def __init__(self, sockets: Sockets, endpoint: Endpoint, tls: MemoryTls, owner: ChannelOwner) -> None:
@@ -85,6 +85,7 @@ class Channel:
         self.endpoint = endpoint
         self.call: Call | None = None
         self.is_open = True
+        self.reads = 0
         self.used = False
         """Whether an answer came on it."""
         sockets.open.add(self)
@@ -151,6 +152,7 @@ class Channel:
             self._writer = None
 
     def _readable(self) -> None:
+        self.reads += 1
         if self._answer is not None and self._answer.body_bytes >= RESTS_FROM_BYTES:
             self._wait(self._answer)
             return
@@ -215,6 +217,7 @@ class Channel:
         self._alarm.start(self._rested, update=True)
 
     def _rested(self) -> None:
+        self.reads += 1
         try:
             filled = self._tls.take()
         except stdlib_ssl.SSLWantReadError:

@@ -58,6 +58,9 @@ class Endpoint:
 class Socket(Protocol):
     """What is known of every connection of the process."""
 
+    reads: int
+    """How often bytes were taken from it."""
+
     def fileno(self) -> int:
         """File descriptor of the socket."""
 
@@ -165,7 +168,7 @@ class Answer:
 class Connection:
     """A connection on which one request is in flight at a time."""
 
-    __slots__ = ("_socket", "_sockets", "_unyielded_bytes", "endpoint", "is_open", "on_close")
+    __slots__ = ("_socket", "_sockets", "_unyielded_bytes", "endpoint", "is_open", "on_close", "reads")
 
     def __init__(self, sockets: Sockets, endpoint: Endpoint, tls: TlsSocket, on_close: Callable[[], None]) -> None:
         self._sockets = sockets
@@ -173,6 +176,7 @@ class Connection:
         self.endpoint = endpoint
         self.on_close = on_close
         self.is_open = True
+        self.reads = 0
         self._unyielded_bytes = 0
         sockets.open.add(self)
 
@@ -228,7 +232,10 @@ class Connection:
         Raises SSLWantReadError for nothing, and as ``advance``.
         """
         assert answer.body is not None
-        return not answer.body.done and self._took(answer, self._socket.take(self._sockets.view))
+        if answer.body.done:
+            return False
+        self.reads += 1
+        return self._took(answer, self._socket.take(self._sockets.view))
 
     @property
     def holds_bytes(self) -> bool:
@@ -269,6 +276,7 @@ class Connection:
         if not self.is_open:
             raise OSError(errno.EBADF, "closed while it was read")
         count = self._socket.fill(self._sockets.view)
+        self.reads += 1
         self._unyielded_bytes += count
         return count
 

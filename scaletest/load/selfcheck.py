@@ -1,8 +1,9 @@
 """The driver's measurement of itself: is the generator the bottleneck?
 
 ``lag`` is how much later than asked a greenlet woke that slept 20 ms: how long anything ready has to wait for its
-turn. ``unread_share`` is the share of sockets waiting in a read that have bytes to be read: a slow reader, which
-holds the server's seats and memory. CPU and memory are those of this process.
+turn. ``unread_share`` is the share of sockets waiting in a read whose bytes lie unread for 50 ms: a slow reader, which
+holds the server's seats and memory. That there are some at a moment says nothing: in a closed loop of four connections that asks 1,300 times
+a second, one in four has an answer that came just now. CPU and memory are those of this process.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from scaletest.load.connection import Socket, Sockets
 __all__ = ["SelfCheck", "SelfChecks"]
 
 SLEEP_S = 0.020
+LOOK_EVERY_S = 0.45
+UNREAD_FOR_S = 0.05
 MOST_SOCKETS = 500
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -66,7 +69,10 @@ class SelfCheck:
         self._sockets = sockets
         self._lag_us = Histogram()
         self._random = random.Random(0)
-        self._greenlet = gevent.spawn(self._measure_lag)
+        self._unread_share: float | None = None
+        """Largest of this interval; of the last look where there was none in it."""
+        self._is_taken = False
+        self._greenlets = [gevent.spawn(self._measure_lag), gevent.spawn(self._look_for_unread)]
 
     def _measure_lag(self) -> None:
         while True:
@@ -78,22 +84,30 @@ class SelfCheck:
         """Return the fields of this interval's ``driver`` record, and start the next interval."""
         lag_us, self._lag_us = self._lag_us, Histogram()
         usage = resource.getrusage(resource.RUSAGE_SELF)
+        self._is_taken = True
         return {
             "interval_s": interval_s,
             "lag_us": lag_us.to_json(),
             "cpu_s": round(usage.ru_utime + usage.ru_stime, 3),
             "rss_bytes": _resident_bytes(),
             "sockets": len(self._sockets.open),
-            "unread_share": self._unread_share(),
+            "unread_share": self._unread_share,
         }
 
-    def _unread_share(self) -> float | None:
-        waiting = list(self._sockets.reading)
-        if len(waiting) > MOST_SOCKETS:
-            waiting = self._random.sample(waiting, MOST_SOCKETS)
-        if not waiting:
-            return None
-        return round(sum(_has_unread(connection) for connection in waiting) / len(waiting), 4)
+    def _look_for_unread(self) -> None:
+        while True:
+            gevent.sleep(LOOK_EVERY_S)
+            waiting = list(self._sockets.reading)
+            if len(waiting) > MOST_SOCKETS:
+                waiting = self._random.sample(waiting, MOST_SOCKETS)
+            unread = [(connection, connection.reads) for connection in waiting if _has_unread(connection)]
+            gevent.sleep(UNREAD_FOR_S)
+            lying = sum(
+                connection.reads == reads and connection in self._sockets.reading for connection, reads in unread
+            )
+            share = round(lying / len(waiting), 4) if waiting else None
+            shares = [each for each in (share, None if self._is_taken else self._unread_share) if each is not None]
+            self._unread_share, self._is_taken = max(shares, default=None), False
 
 
 def _has_unread(connection: Socket) -> bool:
