@@ -37,6 +37,14 @@ def test_caps_follow_the_documented_rule(memory_gib: int, cores: int, expected_m
     assert [limits[name].cpu_cores for name in COMPONENTS if name != "kube-apiserver"] == [None] * 4
 
 
+def test_config_maps_are_nothing_to_the_scheduler_and_kwok() -> None:
+    few = memory_needed_bytes(nodes=50, pods=100)
+    many = memory_needed_bytes(nodes=50, pods=100, other_object_bytes=10_000_000)
+
+    grown = {name for name, bytes_ in many.items() if bytes_ > few[name]}
+    assert {"etcd", "kube-apiserver", "kube-controller-manager"} == grown
+
+
 @given(st.integers(4 * GIB, 4096 * GIB), st.floats(0.5, 512), st.integers(1, 3))
 def test_caps_and_reserve_together_are_what_the_host_has(memory_bytes: int, cores: float, servers: int) -> None:
     host = Host(memory_bytes, cores)
