@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from scaletest.analysis.hotspots import Goroutines, goroutines, groups
+from scaletest.analysis.numbers import count, optional, seconds
 from scaletest.analysis.pprof import Function, Profile, functions
 
 __all__ = ["Capture", "CapturedProfile", "Hotspots", "Waiting", "captures", "hotspots", "waiting"]
@@ -50,15 +51,15 @@ class CapturedProfile:
             msg = f"no profile that is captured: {profile}"
             raise ValueError(msg)
         return cls(
-            t_s=float(record["t"]),
+            t_s=seconds(record["t"]),
             capture=str(record["capture"]),
             profile=profile,
             server=str(record["server"]),
             path=None if path is None else str(path),
             outcome=str(record["outcome"]),
             reason=None if reason is None else str(reason),
-            latency_s=float(record.get("latency_s") or 0.0),
-            step=None if step is None else int(step),
+            latency_s=seconds(record.get("latency_s") or 0.0),
+            step=optional(count, step),
         )  # fmt: skip
 
 

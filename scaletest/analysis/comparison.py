@@ -19,6 +19,7 @@ from scaletest.profile.places import dotted, leaves, show
 __all__ = [
     "Comparison",
     "Difference",
+    "LeftOut",
     "RunSet",
     "What",
     "compare",
@@ -53,12 +54,22 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A run that is not counted."""
+
+    run: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunSet:
     """What one argument of the command line stands for: at least one run."""
 
     name: str
     runs: tuple[RunMeasures, ...]
     is_baseline: bool = False
+    passed_over: tuple[LeftOut, ...] = ()
+    """What a pattern or a directory of runs holds beside them, and that cannot be read."""
 
     @property
     def valid(self) -> bool:

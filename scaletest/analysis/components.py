@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from scaletest.analysis.numbers import amount, count, optional, seconds
 from scaletest.analysis.series import Span, contains
 
 __all__ = [
@@ -150,13 +151,13 @@ class HostSample:
     def parse(cls, record: dict[str, Any]) -> HostSample:
         """Read a ``host`` record. Raises what a malformed one makes Python raise."""
         return cls(
-            float(record["t"]),
-            int(record["available_bytes"]),
-            float(record["cpu_busy_s"]),
-            float(record["cpu_idle_s"]),
-            float(record.get("cpu_steal_s") or 0.0),
-            _whole(record.get("tcp_listen_overflows")),
-            _whole(record.get("tcp_memory_pressures")),
+            seconds(record["t"]),
+            count(record["available_bytes"]),
+            amount(record["cpu_busy_s"]),
+            amount(record["cpu_idle_s"]),
+            amount(record.get("cpu_steal_s") or 0.0),
+            optional(count, record.get("tcp_listen_overflows")),
+            optional(count, record.get("tcp_memory_pressures")),
         )
 
 
@@ -194,7 +195,3 @@ class HostSeries:
         """Return by how much ``listen_overflows`` or ``memory_pressures`` grew within a span; NaN with fewer than two samples."""
         values = [value for sample in self.within(span) if (value := getattr(sample, name)) is not None]
         return float(values[-1] - values[0]) if len(values) > 1 else math.nan
-
-
-def _whole(value: Any) -> int | None:
-    return None if value is None else int(value)

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final
 
+from scaletest.analysis.numbers import amount, count, optional, seconds
 from scaletest.analysis.series import EVER, Span, contains
-from scaletest.core.histogram import Histogram
+from scaletest.core.foreignfiles import LARGEST
+from scaletest.core.histogram import Histogram, bucket_of
 
 __all__ = [
     "ArrivalTotals",
@@ -41,6 +43,9 @@ _HISTOGRAMS: Final = ("latency_us", "failed_us", "connect_us", "service_us", "ev
 """Histograms of a step, as ``flow`` records call them, in the order of ``StepDelta``."""
 
 
+_LAST_BUCKET: Final = bucket_of(LARGEST)
+
+
 def is_good(outcome: str) -> bool:
     """Whether an outcome is a 2xx answer, or gRPC's OK."""
     return (len(outcome) == 3 and outcome[0] == "2") or outcome == "OK"
@@ -58,15 +63,21 @@ class PackedHistogram:
         if len(self.indices) != len(self.counts):
             msg = "not a histogram: 'd' and 'c' must be lists of one length"
             raise ValueError(msg)
-        self.total = int(data["sum"])
-        self.minimum: int | None = data["min"]
-        self.maximum: int | None = data["max"]
+        if self.indices and max(self.indices) > _LAST_BUCKET:
+            msg = "not a histogram: a value of more than 64 bits"
+            raise ValueError(msg)
+        self.total = count(data["sum"])
+        self.minimum = optional(count, data["min"])
+        self.maximum = optional(count, data["max"])
+        if (self.minimum is None or self.maximum is None) == bool(self.indices):
+            msg = "not a histogram: it has a minimum and a maximum exactly if it has values"
+            raise ValueError(msg)
 
     def add_to(self, histogram: Histogram) -> None:
         """Add the counts to a histogram."""
         buckets = histogram.buckets
-        for index, count in zip(self.indices, self.counts, strict=True):
-            buckets[index] = buckets.get(index, 0) + count
+        for index, more in zip(self.indices, self.counts, strict=True):
+            buckets[index] = buckets.get(index, 0) + more
         histogram.count += sum(self.counts)
         histogram.total += self.total
         if self.minimum is not None and (histogram.minimum is None or self.minimum < histogram.minimum):
@@ -95,10 +106,10 @@ class StepDelta:
         """Read a step of a ``flow`` record. Raises what a malformed one makes Python raise."""
         histograms = (data.get(key) for key in _HISTOGRAMS)
         return cls(
-            {str(outcome): int(count) for outcome, count in data["outcomes"].items()},
-            int(data.get("bytes") or 0),
-            int(data.get("events") or 0),
-            int(data.get("reconnects") or 0),
+            {str(outcome): count(ended) for outcome, ended in data["outcomes"].items()},
+            count(data.get("bytes") or 0),
+            count(data.get("events") or 0),
+            count(data.get("reconnects") or 0),
             *(PackedHistogram(histogram) if histogram is not None else None for histogram in histograms),
         )
 
@@ -122,15 +133,14 @@ class ArrivalsDelta:
     @classmethod
     def parse(cls, data: Mapping[str, Any]) -> ArrivalsDelta:
         """Read the ``arrivals`` of a ``flow`` record. Raises what a malformed one makes Python raise."""
-        rate_per_s = data.get("rate_per_s")
         return cls(
-            float(rate_per_s) if rate_per_s is not None else None,
-            int(data["due"]),
-            int(data["sent"]),
-            int(data["dropped"]),
-            int(data["behind"]),
-            int(data["in_flight"]),
-            int(data["waiting"]),
+            optional(amount, data.get("rate_per_s")),
+            count(data["due"]),
+            count(data["sent"]),
+            count(data["dropped"]),
+            count(data["behind"]),
+            count(data["in_flight"]),
+            count(data["waiting"]),
             PackedHistogram(data["lag_us"]),
         )
 
@@ -154,11 +164,11 @@ class ChurnDelta:
     def parse(cls, data: Mapping[str, Any]) -> ChurnDelta:
         """Read the ``churn`` of a ``flow`` record. Raises what a malformed one makes Python raise."""
         return cls(
-            int(data["moved"]),
-            int(data["pods"]),
-            int(data["ready"]),
-            int(data["pending"]),
-            int(data["late"]),
+            count(data["moved"]),
+            count(data["pods"]),
+            count(data["ready"]),
+            count(data["pending"]),
+            count(data["late"]),
             PackedHistogram(data["startup_us"]),
             PackedHistogram(data["scheduling_us"]),
         )
@@ -189,16 +199,16 @@ class FlowInterval:
     @classmethod
     def parse(cls, record: Mapping[str, Any]) -> FlowInterval:
         """Read a ``flow`` record. Raises what a malformed one makes Python raise."""
-        end_s, interval_s = float(record["t"]), float(record["interval_s"])
+        end_s, interval_s = seconds(record["t"]), seconds(record["interval_s"])
         arrivals, churn = record.get("arrivals"), record.get("churn")
         return cls(
             end_s - interval_s,
             end_s,
-            int(record.get("target") or 0),
-            int(record.get("started") or 0),
-            int(record.get("connected") or 0),
+            count(record.get("target") or 0),
+            count(record.get("started") or 0),
+            count(record.get("connected") or 0),
             bool(record.get("blocked")),
-            int(record.get("exceptions") or 0),
+            count(record.get("exceptions") or 0),
             {str(step): StepDelta.parse(delta) for step, delta in record["steps"].items()},
             ArrivalsDelta.parse(arrivals) if arrivals is not None else None,
             ChurnDelta.parse(churn) if churn is not None else None,
@@ -244,8 +254,8 @@ class StepTotals:
 
     def add(self, delta: StepDelta) -> None:
         """Add one interval."""
-        for outcome, count in delta.outcomes.items():
-            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
+        for outcome, more in delta.outcomes.items():
+            self.outcomes[outcome] = self.outcomes.get(outcome, 0) + more
         self.bytes += delta.bytes
         self.events += delta.events
         self.reconnects += delta.reconnects
@@ -261,8 +271,8 @@ class StepTotals:
             return parts[0]
         whole = cls()
         for part in parts:
-            for outcome, count in part.outcomes.items():
-                whole.outcomes[outcome] = whole.outcomes.get(outcome, 0) + count
+            for outcome, more in part.outcomes.items():
+                whole.outcomes[outcome] = whole.outcomes.get(outcome, 0) + more
             whole.bytes += part.bytes
             whole.events += part.events
             whole.reconnects += part.reconnects

@@ -13,22 +13,14 @@ from typing import Final
 
 from scaletest.analysis.changepoints import Segmenter, Shift, find_shifts, why_untold
 from scaletest.analysis.changes import SETTING, Setting
-from scaletest.analysis.comparison import Difference, differences_of, is_of_steady_part, why_not_valid
+from scaletest.analysis.comparison import Difference, LeftOut, differences_of, is_of_steady_part, why_not_valid
 from scaletest.analysis.measures import RunMeasures
 from scaletest.analysis.metrickinds import MetricKind, kind_of
 
-__all__ = ["History", "LeftOut", "MetricHistory", "MetricShift", "Nearby", "histories", "in_time_order", "metrics_of"]
+__all__ = ["History", "MetricHistory", "MetricShift", "Nearby", "histories", "in_time_order", "metrics_of"]
 
 _NEAR: Final = 2
 """A shift may be found so many runs before or after the place where it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A run that is not counted."""
-
-    run: str
-    why: str
 
 
 @dataclass(frozen=True, slots=True)

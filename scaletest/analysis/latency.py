@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final
 
+from scaletest.analysis.numbers import amount, seconds
 from scaletest.analysis.series import Span, contains, interpolated_quantile
 from scaletest.profile.objectives import SLI_WINDOW_S
 
@@ -67,7 +68,7 @@ class LatencyFamily:
 
     def add(self, t_s: float, data: Mapping[str, Any]) -> None:
         """Take in a record's part. Raises what a malformed one makes Python raise, changing nothing."""
-        bounds_s = [float(bound) for bound in data["le_s"]]
+        bounds_s = [amount(bound) for bound in data["le_s"]]
         if self.bounds_s and bounds_s != self.bounds_s:
             msg = "buckets of a histogram changed"
             raise ValueError(msg)
@@ -172,7 +173,7 @@ class LatencyMetrics:
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Take in a ``metrics.latency`` record. Raises what a malformed one makes Python raise."""
-        t_s = float(record["t"])
+        t_s = seconds(record["t"])
         for name, data in record["families"].items():
             if name in self.families:
                 self.families[name].add(t_s, data)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from scaletest.analysis.numbers import amount, number, seconds
 from scaletest.analysis.series import Span, bucket_quantile, contains, counter_increases
 
 __all__ = ["ApfSample", "ApiServerMetrics", "EtcdMetrics", "EtcdSample", "GoMemory", "InFlight"]
@@ -67,22 +68,22 @@ class ApiServerMetrics:
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Take in a ``metrics.apiserver`` record. Raises what a malformed one makes Python raise, changing nothing."""
-        t_s, server = float(record["t"]), str(record.get("server"))
+        t_s, server = seconds(record["t"]), str(record.get("server"))
         counters: dict[_Counter, float] = {
-            ("requests", "", str(key)): float(value) for key, value in (record.get("requests") or {}).items()
+            ("requests", "", str(key)): amount(value) for key, value in (record.get("requests") or {}).items()
         }
         samples: list[tuple[str, ApfSample]] = []
         for level, data in (record.get("apf") or {}).items():
-            gauges = (float(data.get(key) or 0) for key in ("seats_limit", "seats_in_use", "queued", "executing"))
+            gauges = (amount(data.get(key) or 0) for key in ("seats_limit", "seats_in_use", "queued", "executing"))
             samples.append((str(level), ApfSample(t_s, server, *gauges)))
-            counters["dispatched", str(level), ""] = float(data.get("dispatched") or 0)
+            counters["dispatched", str(level), ""] = amount(data.get("dispatched") or 0)
             for reason, value in (data.get("rejected") or {}).items():
-                counters["rejected", str(level), str(reason)] = float(value)
+                counters["rejected", str(level), str(reason)] = amount(value)
         for name, value in (record.get("watch_cache") or {}).items():
-            counters["watch_cache", "", str(name)] = float(value)
+            counters["watch_cache", "", str(name)] = amount(value)
         go = record.get("go") or {}
-        cpu_s = {key: float(go[key]) for key in _GO_CPU if key in go}
-        in_flight = (float((record.get("inflight") or {}).get(kind) or 0) for kind in ("mutating", "read_only"))
+        cpu_s = {key: number(go[key]) for key in _GO_CPU if key in go}
+        in_flight = (amount((record.get("inflight") or {}).get(kind) or 0) for kind in ("mutating", "read_only"))
         busy = InFlight(t_s, *in_flight)
         memory = GoMemory(t_s, _or_nan(go.get("memory_bytes")), _or_nan(go.get("memory_limit_bytes")))
         previous, previous_cpu_s = self._counters.get(server), self._go_cpu_s.get(server)
@@ -176,17 +177,17 @@ class EtcdMetrics:
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Take in a ``metrics.etcd`` record. Raises what a malformed one makes Python raise, changing nothing."""
-        counters: dict[tuple[str, float], float] = {("puts", 0.0): float(record.get("puts") or 0)}
+        counters: dict[tuple[str, float], float] = {("puts", 0.0): amount(record.get("puts") or 0)}
         for name in ("fsync", "commit"):
             histogram = record.get(name) or {}
-            counters[name, math.inf] = float(histogram.get("count") or 0)
+            counters[name, math.inf] = amount(histogram.get("count") or 0)
             for bound, count in histogram.get("buckets") or ():
-                counters[name, float(bound)] = float(count)
+                counters[name, amount(bound)] = amount(count)
         db_bytes, in_use_bytes = _or_nan(record.get("db_bytes")), _or_nan(record.get("db_in_use_bytes"))
         grown = counter_increases(self._counters, counters) if self._counters is not None else {}
         self.samples.append(
             EtcdSample(
-                float(record["t"]),
+                seconds(record["t"]),
                 db_bytes,
                 in_use_bytes,
                 grown.get(("puts", 0.0), 0.0),
@@ -218,4 +219,4 @@ def _quantile(q: float, parts: Iterable[Mapping[float, float]]) -> tuple[float, 
 
 
 def _or_nan(value: Any) -> float:
-    return math.nan if value is None else float(value)
+    return math.nan if value is None else number(value)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from scaletest.analysis.numbers import amount, count, optional, seconds
 from scaletest.analysis.search import Conclusion, Outcome, Reason, Space, Trial, conclude
 from scaletest.analysis.series import Span
 
@@ -142,67 +143,62 @@ def apply_search(log: SearchLog | None, record: Mapping[str, Any]) -> SearchLog:
 
 def _start(record: Mapping[str, Any]) -> SearchLog:
     space = Space(
-        start=float(record["start"]),
-        end=float(record["end"]),
-        resolution=float(record["resolution"]),
+        start=amount(record["start"]),
+        end=amount(record["end"]),
+        resolution=amount(record["resolution"]),
         whole=bool(record["whole"]),
-        factor=float(record["factor"]),
-        landing=_number(record.get("made_end")) if record.get("beyond") else None,
+        factor=amount(record["factor"]),
+        landing=optional(amount, record.get("made_end")) if record.get("beyond") else None,
     )
     return SearchLog(
-        start_s=float(record["t"]),
+        start_s=seconds(record["t"]),
         parameter=str(record["parameter"]),
         unit=str(record["unit"]),
         space=space,
         holds=tuple(str(check) for check in record["holds"]),
         flows=tuple(str(flow) for flow in record["flows"]),
-        back=float(record["back"]),
+        back=amount(record["back"]),
         beyond=record.get("beyond"),
     )
 
 
 def _step_start(log: SearchLog, record: Mapping[str, Any]) -> None:
-    factor = record.get("factor")
     log.steps.append(
         SearchStep(
-            number=int(record["step"]),
+            number=count(record["step"]),
             kind=StepKind(record["stage"]),
-            value=float(record["value"]),
+            value=amount(record["value"]),
             load=str(record["load"]),
-            factor=None if factor is None else float(factor),
+            factor=optional(amount, record.get("factor")),
             why=str(record["why"]),
-            start_s=float(record["t"]),
-            nodes=int(record.get("nodes") or 0),
+            start_s=seconds(record["t"]),
+            nodes=count(record.get("nodes") or 0),
         )
     )
 
 
 def _step_end(log: SearchLog, record: Mapping[str, Any]) -> None:
-    number = int(record["step"])
+    number = count(record["step"])
     step = next((item for item in reversed(log.steps) if item.number == number and item.end_s is None), None)
     if step is None:
         msg = f"step {number} ends without having begun"
         raise ValueError(msg)
     outcome, steady = Outcome(record["outcome"]), record.get("steady")
     holds = tuple(Hold(str(item["check"]), bool(item["holds"]), str(item["said"])) for item in record["holds"])
-    step.steady = (float(steady[0]), float(steady[1])) if steady else None
-    step.dropped_s = float(record.get("dropped_s") or 0.0)
+    step.steady = (seconds(steady[0]), seconds(steady[1])) if steady else None
+    step.dropped_s = seconds(record.get("dropped_s") or 0.0)
     step.settled = bool(record.get("settled"))
     step.trends = {str(name): str(trend) for name, trend in (record.get("trends") or {}).items()}
     step.health = tuple(str(text) for text in record.get("health") or ())
     step.reason = str(record.get("reason") or "")
     step.taken_back = bool(record.get("taken_back"))
-    step.recovered_after_s = _number(record.get("recovered_after_s"))
-    step.waited_s = _number(record.get("waited_s"))
-    step.holds, step.outcome, step.end_s = holds, outcome, float(record["t"])
+    step.recovered_after_s = optional(seconds, record.get("recovered_after_s"))
+    step.waited_s = optional(seconds, record.get("waited_s"))
+    step.holds, step.outcome, step.end_s = holds, outcome, seconds(record["t"])
 
 
 def _end(log: SearchLog, record: Mapping[str, Any]) -> None:
-    log.ended, log.end_s = Reason(record["reason"]), float(record["t"])
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+    log.ended, log.end_s = Reason(record["reason"]), seconds(record["t"])
 
 
 _APPLY: Final[dict[str, Callable[[SearchLog, Mapping[str, Any]], None]]] = {

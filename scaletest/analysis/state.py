@@ -2,8 +2,8 @@
 
 The runner feeds records as they are written, to evaluate conditions; the report feeds those of a finished, or killed, run.
 Both get the same state from the same records, in whatever chunks they come and however the lines of different
-writers interleave. A record of an unknown kind is passed over; one that lacks a field, or has a wrong one in it, is counted
-in ``malformed`` and changes nothing.
+writers interleave. A record of an unknown kind is passed over; one that lacks a field, or has a wrong one in it (a number that cannot be,
+for one), is counted in ``malformed`` and changes nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from scaletest.analysis.captures import CapturedProfile
 from scaletest.analysis.components import (
@@ -27,8 +27,10 @@ from scaletest.analysis.flows import FlowInterval, FlowSeries, PackedHistogram
 from scaletest.analysis.latency import LatencyMetrics
 from scaletest.analysis.lockouts import Observation
 from scaletest.analysis.metrics import ApiServerMetrics, EtcdMetrics
+from scaletest.analysis.numbers import amount, count, number, optional, seconds, whole
 from scaletest.analysis.searchlog import SEARCH_KINDS, SearchLog, apply_search
 from scaletest.analysis.series import EVER, Span, contains
+from scaletest.core.foreignfiles import check_values
 from scaletest.core.histogram import Histogram
 from scaletest.core.journal import Record
 
@@ -175,26 +177,33 @@ class RunState:
     """Scrapes of /metrics that failed: time, target and outcome."""
     events: list[Event] = field(default_factory=list)
     malformed: Counter[str] = field(default_factory=Counter)
+    """By kind."""
+    first_malformed_line: int | None = None
+    """Line of the journal, where records were applied with theirs."""
     lost_records: int = 0
     """Records that writers could not write, by their own account."""
     _samples_seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
-    def apply(self, record: Record) -> None:
-        """Take in one record."""
+    def apply(self, record: Record, line: int | None = None) -> None:
+        """Take in one record, which stands in a line of the journal."""
         self.records += 1
         kind = record.get("kind")
         handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
         try:
-            self.last_t_s = max(self.last_t_s, float(record["t"]))
-            lost = record.get("lost_records")
-            if lost:
-                self.lost_records += int(lost)
+            t_s, lost = seconds(record["t"]), count(record.get("lost_records") or 0)
+            if kind in _EVENT_KINDS:
+                # Told as they are, whatever they hold.
+                check_values(record)
             if handler is not None:
                 handler(self, record)
-            if kind in _EVENT_KINDS:
-                self.events.append(Event(float(record["t"]), str(kind), record))
         except _MALFORMED:
             self.malformed[str(kind)] += 1
+            self.first_malformed_line = self.first_malformed_line or line
+            return
+        self.last_t_s = max(self.last_t_s, t_s)
+        self.lost_records += lost
+        if kind in _EVENT_KINDS:
+            self.events.append(Event(t_s, str(kind), record))
 
     def apply_all(self, records: Iterable[Record]) -> RunState:
         """Take in many records and return the state itself."""
@@ -243,12 +252,15 @@ class RunState:
 
 def _run_end(state: RunState, record: Record) -> None:
     state.end = RunEnd(
-        float(record["t"]), str(record["status"]), _text(record.get("reason")), _whole(record.get("exit_code"))
+        seconds(record["t"]),
+        str(record["status"]),
+        _text(record.get("reason")),
+        optional(whole, record.get("exit_code")),
     )
 
 
 def _phase_start(state: RunState, record: Record) -> None:
-    state.phases.append(PhaseSpan(str(record["phase"]), float(record["t"])))
+    state.phases.append(PhaseSpan(str(record["phase"]), seconds(record["t"])))
 
 
 def _phase_end(state: RunState, record: Record) -> None:
@@ -257,17 +269,17 @@ def _phase_end(state: RunState, record: Record) -> None:
     if phase is None:
         msg = f"phase {name} ends without having begun"
         raise ValueError(msg)
-    phase.end_s, phase.reason = float(record["t"]), _text(record.get("reason"))
+    phase.end_s, phase.reason = seconds(record["t"]), _text(record.get("reason"))
 
 
 def _flow_start(state: RunState, record: Record) -> None:
-    state.flow_starts_s.setdefault(str(record["flow"]), float(record["t"]))
+    state.flow_starts_s.setdefault(str(record["flow"]), seconds(record["t"]))
     state.flow_stops_s.pop(str(record["flow"]), None)
     state.flow_units[str(record["flow"])] = str(record.get("unit") or "agents")
 
 
 def _flow_stop(state: RunState, record: Record) -> None:
-    state.flow_stops_s[str(record["flow"])] = float(record["t"])
+    state.flow_stops_s[str(record["flow"])] = seconds(record["t"])
 
 
 def _flow(state: RunState, record: Record) -> None:
@@ -277,11 +289,11 @@ def _flow(state: RunState, record: Record) -> None:
 
 def _flow_sample(state: RunState, record: Record) -> None:
     sample = FlowSample(
-        float(record["t"]),
+        seconds(record["t"]),
         str(record["flow"]),
         str(record["step"]),
         str(record["outcome"]),
-        _whole(record.get("status")),
+        optional(whole, record.get("status")),
         _text(record.get("reason")),
         _text(record.get("message")),
         _text(record.get("node")),
@@ -298,12 +310,12 @@ def _probe(state: RunState, record: Record) -> None:
         return
     key = str(record.get("identity") or NODE_PROBE_IDENTITY), str(record.get("server") or "")
     observation = Observation(
-        float(record["sent_t"]),
-        max(0.0, float(record["latency_s"])),
+        seconds(record["sent_t"]),
+        seconds(record["latency_s"]),
         bool(record["ok"]),
         str(record.get("outcome") or ("ok" if record["ok"] else "error")),
         _text(record.get("reason")),
-        float(record.get("late_s") or 0.0),
+        number(record.get("late_s") or 0.0),
     )
     state.probes.setdefault(str(record["probe"]), {}).setdefault(key, []).append(observation)
 
@@ -311,18 +323,18 @@ def _probe(state: RunState, record: Record) -> None:
 def _probe_nodes(state: RunState, record: Record) -> None:
     counts = [record.get(key) for key in ("ready", "not_ready", "total")]
     if record["ok"]:
-        ready, not_ready, total = (int(value) for value in counts if value is not None)
-        count = NodeCount(float(record["sent_t"]), ready, not_ready, total)
+        ready, not_ready, total = (count(value) for value in counts if value is not None)
+        counted = NodeCount(seconds(record["sent_t"]), ready, not_ready, total)
         _probe(state, record)
-        state.node_counts.setdefault(str(record["probe"]), []).append(count)
+        state.node_counts.setdefault(str(record["probe"]), []).append(counted)
     else:
         _probe(state, record)
 
 
 def _process(state: RunState, record: Record) -> None:
-    t_s = float(record["t"])
+    t_s = seconds(record["t"])
     samples = [
-        (str(name), data.get("pid"), int(data["rss_bytes"]), float(data["cpu_s"]))
+        (str(name), data.get("pid"), count(data["rss_bytes"]), amount(data["cpu_s"]))
         for name, data in record["processes"].items()
     ]
     for name, pid, rss_bytes, cpu_s in samples:
@@ -332,8 +344,8 @@ def _process(state: RunState, record: Record) -> None:
 def _host(state: RunState, record: Record) -> None:
     sample, total_bytes, cores = (
         HostSample.parse(record),
-        _whole(record.get("total_bytes")),
-        _whole(record.get("cores")),
+        optional(count, record.get("total_bytes")),
+        optional(count, record.get("cores")),
     )
     state.host.samples.append(sample)
     state.host.total_bytes = total_bytes or state.host.total_bytes
@@ -341,13 +353,13 @@ def _host(state: RunState, record: Record) -> None:
 
 
 def _metrics_gap(state: RunState, record: Record) -> None:
-    state.gaps.append((float(record["t"]), str(record["target"]), str(record.get("outcome") or "error")))
+    state.gaps.append((seconds(record["t"]), str(record["target"]), str(record.get("outcome") or "error")))
 
 
 def _component_limit(state: RunState, record: Record) -> None:
     limit = ComponentLimit(
-        _whole(record.get("memory_bytes")),
-        _number(record.get("cpu_cores")),
+        optional(count, record.get("memory_bytes")),
+        optional(amount, record.get("cpu_cores")),
         str(record.get("memory_by") or "none"),
         str(record.get("cpu_by") or "none"),
     )
@@ -356,18 +368,18 @@ def _component_limit(state: RunState, record: Record) -> None:
 
 def _component_start(state: RunState, record: Record) -> None:
     component = _component(state, str(record["component"]))
-    if int(record.get("restart") or 0) > 0:
-        component.restarts_s.append(float(record["t"]))
+    if count(record.get("restart") or 0) > 0:
+        component.restarts_s.append(seconds(record["t"]))
 
 
 def _component_exit(state: RunState, record: Record) -> None:
     ended = ComponentExit(
-        float(record["t"]),
+        seconds(record["t"]),
         str(record["reason"]),
-        _whole(record.get("code")),
-        _whole(record.get("signal")),
-        _whole(record.get("peak_rss_bytes")),
-        _whole(record.get("cap_bytes")),
+        optional(whole, record.get("code")),
+        optional(whole, record.get("signal")),
+        optional(count, record.get("peak_rss_bytes")),
+        optional(count, record.get("cap_bytes")),
         _text(record.get("log_tail")),
     )
     _component(state, str(record["component"])).exits.append(ended)
@@ -378,16 +390,18 @@ def _search(state: RunState, record: Record) -> None:
 
 
 def _driver(state: RunState, record: Record) -> None:
-    t_s, share = float(record["t"]), record.get("unread_share")
+    t_s, share = seconds(record["t"]), record.get("unread_share")
     sample = GeneratorSample(
         t_s,
-        float(record["interval_s"]),
+        seconds(record["interval_s"]),
         PackedHistogram(record["lag_us"]),
-        int(record.get("sockets") or 0),
-        float(share or 0.0),
+        count(record.get("sockets") or 0),
+        amount(share or 0.0),
     )
-    rss_bytes, cpu_s = int(record["rss_bytes"]), float(record["cpu_s"])
-    workers = [(int(item["pid"]), int(item["rss_bytes"]), float(item["cpu_s"])) for item in record.get("workers") or ()]
+    rss_bytes, cpu_s = count(record["rss_bytes"]), amount(record["cpu_s"])
+    workers = [
+        (count(item["pid"]), count(item["rss_bytes"]), amount(item["cpu_s"])) for item in record.get("workers") or ()
+    ]
     state.generator.append(sample)
     state.generator_process.add(t_s, record.get("pid"), rss_bytes, cpu_s)
     for pid, worker_rss_bytes, worker_cpu_s in workers:
@@ -395,20 +409,12 @@ def _driver(state: RunState, record: Record) -> None:
 
 
 def _cores(state: RunState, record: Record) -> None:
-    generator, control_plane = (tuple(int(cpu) for cpu in record[key]) for key in ("generator", "control_plane"))
-    state.cores = Cores(generator, control_plane, int(record["all"]), bool(record["kept"]))
+    generator, control_plane = (tuple(count(cpu) for cpu in record[key]) for key in ("generator", "control_plane"))
+    state.cores = Cores(generator, control_plane, count(record["all"]), bool(record["kept"]))
 
 
 def _component(state: RunState, name: str) -> ComponentSeries:
     return state.components.setdefault(name, ComponentSeries())
-
-
-def _whole(value: Any) -> int | None:
-    return None if value is None else int(value)
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
 
 
 def _text(value: object) -> str | None:

@@ -19,10 +19,12 @@ from typing import Any, Final
 
 from scaletest.analysis.evaluate import SUSTAINED_S
 from scaletest.analysis.flows import NO_SPACE, ArrivalTotals, FlowInterval, refused_for_space
+from scaletest.analysis.losses import lost_share, remedy_of_damage, said_of_damage, why_nothing_measured
 from scaletest.analysis.search import Reason
 from scaletest.analysis.searchlog import SearchLog, StepKind
 from scaletest.analysis.series import Span, contains, sustained
 from scaletest.analysis.state import RunState
+from scaletest.core.journal import WHOLE, JournalDamage
 from scaletest.core.units import format_duration, format_numbers, format_share, parse_rate_per_s
 
 __all__ = ["SKIPPED_LIMIT_SHARE", "Check", "Grade", "check_step", "check_validity"]
@@ -93,14 +95,14 @@ class Check:
     remedy: str | None = None
 
 
-def check_validity(state: RunState, profile: Mapping[str, Any], *, broken_lines: int = 0) -> list[Check]:
-    """Return all checks that apply to a run; ``profile`` is that of ``run.json``."""
+def check_validity(state: RunState, profile: Mapping[str, Any], damage: JournalDamage = WHOLE) -> list[Check]:
+    """Return all checks that apply to a run; ``profile`` is that of ``run.json``, ``damage`` what of its journal could not be read."""
     searched_s = math.inf if state.search is None else state.search.start_s
     span = (state.measured[0], min(state.measured[1], searched_s))
     # Skipped requests have no time: those of a search are not told from the others.
     skips = state.probe_skips.total() if state.search is None else 0
     checks = [
-        _journal(state, broken_lines),
+        _journal(state, damage),
         *_steal(state, state.measured),
         *_others(state),
         *_own_cost(state),
@@ -150,18 +152,15 @@ def _graded(name: str, *, bad: bool, said: str, remedy: str) -> Check:
     return Check(name, Grade.BAD if bad else Grade.GOOD, said, remedy if bad else None)
 
 
-def _journal(state: RunState, broken_lines: int) -> Check:
-    malformed = state.malformed.total()
-    lost = broken_lines + malformed + state.lost_records
-    if not lost:
+def _journal(state: RunState, damage: JournalDamage) -> Check:
+    nothing = why_nothing_measured(state, damage)
+    if nothing is not None:
+        return Check("journal", Grade.WARNING, nothing)
+    share = lost_share(state, damage)
+    if not share:
         return Check("journal", Grade.GOOD, f"whole: {state.records:,} records")
-    share = lost / (state.records + broken_lines + state.lost_records)
-    parts = {"lost": state.lost_records, "broken": broken_lines, "malformed": malformed}
-    said = ", ".join(f"{count:,} {what}" for what, count in parts.items() if count)
-    bad = share > LOST_LIMIT_SHARE
-    remedy = "Free disk space and run again." if bad else None
-    grade = Grade.BAD if bad else Grade.WARNING
-    return Check("journal", grade, f"{said} of {state.records + broken_lines:,} records", remedy)
+    grade = Grade.BAD if share > LOST_LIMIT_SHARE else Grade.WARNING
+    return Check("journal", grade, said_of_damage(state, damage), remedy_of_damage(state, damage))
 
 
 def _steal(state: RunState, span: Span) -> Iterator[Check]:

@@ -21,9 +21,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from scaletest.analysis.evaluate import ObjectiveResult, check
+from scaletest.analysis.losses import said_skipped, why_nothing_measured
 from scaletest.analysis.state import RunState
 from scaletest.analysis.validity import Check, Grade, check_validity
 from scaletest.core.errors import ExitCode
+from scaletest.core.journal import WHOLE, JournalDamage
 from scaletest.core.rundir import RunInfo
 from scaletest.profile.objectives import Dimension, Objective, parse_objective
 
@@ -83,13 +85,11 @@ _CUT_SHORT: Final[dict[str, tuple[ExitCode, str]]] = {
 }
 
 
-def judge(info: RunInfo, state: RunState, *, broken_lines: int = 0) -> Verdict:
-    """Judge a run by its journal alone; ``broken_lines`` of it could not be read."""
+def judge(info: RunInfo, state: RunState, damage: JournalDamage = WHOLE) -> Verdict:
+    """Judge a run by its journal alone; ``damage`` is what of it could not be read."""
     results = tuple(check(text, objective, state) for text, objective in _objectives(info.profile))
-    checks = tuple(check_validity(state, info.profile, broken_lines=broken_lines))
-    cut, cut_code = _cut_short(state)
-    if cut and broken_lines:
-        cut += f"; {broken_lines} broken line{'s' if broken_lines > 1 else ''} of the journal skipped"
+    checks = tuple(check_validity(state, info.profile, damage))
+    cut, cut_code = _cut_short(state, damage)
     invalid = [_said(item) for item in checks if item.grade is Grade.BAD]
     failed = _failures(state, results)
     reasons = (*([cut] if cut else []), *invalid, *failed)
@@ -155,16 +155,20 @@ def _objectives(profile: Mapping[str, Any]) -> list[tuple[str, Objective | None]
     return found
 
 
-def _cut_short(state: RunState) -> tuple[str | None, ExitCode]:
+def _cut_short(state: RunState, damage: JournalDamage) -> tuple[str | None, ExitCode]:
+    nothing = why_nothing_measured(state, damage)
+    if nothing is not None:
+        return nothing, ExitCode.ENVIRONMENT
     if state.end is None:
-        return f"killed at {state.last_t_s:.1f} s{_in_phase(state)}", ExitCode.ENVIRONMENT
+        said = f"killed at {state.last_t_s:.1f} s{_in_phase(state)}{said_skipped(state, damage)}"
+        return said, ExitCode.ENVIRONMENT
     if state.end.status in {"finished", "aborted"}:
         return None, ExitCode.PASS
     code, said = _CUT_SHORT.get(state.end.status, (ExitCode.BUG, f"ended as {state.end.status!r}"))
     if state.end.exit_code in set(ExitCode):
         code = ExitCode(state.end.exit_code)
     detail = f": {state.end.reason}" if state.end.reason else ""
-    return f"{said} at {state.end.t_s:.1f} s{_in_phase(state)}{detail}", code
+    return f"{said} at {state.end.t_s:.1f} s{_in_phase(state)}{detail}{said_skipped(state, damage)}", code
 
 
 def _in_phase(state: RunState) -> str:

@@ -11,10 +11,9 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import typer
 from pydantic import ValidationError
 
-from scaletest.cli._streams import say, task_progress
+from scaletest.cli._streams import answer, hand_over, say, task_progress
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import locate_all, parse_binary_flags
 from scaletest.controlplane.cluster import ClusterRequest, KwokControlPlane, start_cluster
@@ -187,42 +186,42 @@ def _refuse_if_too_large(fleet: FleetSpec, limits: dict[ComponentName, Limits]) 
 
 
 def _print_usage(cluster: KwokControlPlane) -> None:
-    typer.echo(f"cluster     {cluster.name} (Kubernetes {cluster.versions['kubernetes']})")
-    typer.echo(f"API server  {', '.join(cluster.servers)}")
-    typer.echo(f"etcd        {cluster.etcd_endpoint}")
-    typer.echo(f"kubeconfig  {cluster.kubeconfig}")
-    typer.echo("")
-    typer.echo(f"export KUBECONFIG={cluster.kubeconfig}     # then: kubectl get nodes")
-    typer.echo(f"scaletest run smoke --cluster {cluster.name}")
-    typer.echo(f"scaletest cluster down {cluster.name}")
+    answer(f"cluster     {cluster.name} (Kubernetes {cluster.versions['kubernetes']})")
+    answer(f"API server  {', '.join(cluster.servers)}")
+    answer(f"etcd        {cluster.etcd_endpoint}")
+    answer(f"kubeconfig  {cluster.kubeconfig}")
+    answer()
+    answer(f"export KUBECONFIG={cluster.kubeconfig}     # then: kubectl get nodes")
+    answer(f"scaletest run smoke --cluster {cluster.name}")
+    answer(f"scaletest cluster down {cluster.name}")
 
 
 def status(name: str | None, *, as_json: bool) -> None:
     """Print one cluster or all of them."""
     records = registry.list_clusters() if name is None else [registry.get(name)]
     if as_json:
-        typer.echo(json.dumps([_described(record) for record in records], indent=2))
+        hand_over(json.dumps([_described(record) for record in records], indent=2) + "\n")
         return
     if not records:
         say("no clusters; `scaletest cluster up` starts one")
     for record in records:
         kubernetes = record.versions["kubernetes"]
-        typer.echo(f"{record.name}  {registry.status_of(record)}  Kubernetes {kubernetes}  {record.servers[0]}")
+        answer(f"{record.name}  {registry.status_of(record)}  Kubernetes {kubernetes}  {record.servers[0]}")
         if name is not None:
             _print_details(record)
 
 
 def _print_details(record: ClusterRecord) -> None:
-    typer.echo(f"  made        {record.created_at}")
-    typer.echo(f"  etcd        {record.etcd_endpoint}")
-    typer.echo(f"  kubeconfig  {KwokControlPlane(record).kubeconfig}")
-    typer.echo(f"  logs        {KwokControlPlane(record).logs_dir}")
-    typer.echo(f"  heartbeats  {record.heartbeat}")
+    answer(f"  made        {record.created_at}")
+    answer(f"  etcd        {record.etcd_endpoint}")
+    answer(f"  kubeconfig  {KwokControlPlane(record).kubeconfig}")
+    answer(f"  logs        {KwokControlPlane(record).logs_dir}")
+    answer(f"  heartbeats  {record.heartbeat}")
     for component in _components(record):
         runs = f"pid {component['pid']}" if component["pid"] else "not running"
         cap = format_bytes(component["memory_bytes"])
         restarts = f", restarted {component['restarts']} times" if component["restarts"] else ""
-        typer.echo(f"  {component['name']:<24} {runs}, memory cap {cap}{restarts}")
+        answer(f"  {component['name']:<24} {runs}, memory cap {cap}{restarts}")
 
 
 def _described(record: ClusterRecord) -> dict[str, Any]:
@@ -263,8 +262,8 @@ def down(name: str | None, *, every: bool) -> None:
     if every:
         removed = registry.clean_dead(also_alive=True)
         for cleaned in removed:
-            typer.echo(str(cleaned))
+            answer(str(cleaned))
         if not removed:
             say("no clusters")
         return
-    typer.echo(str(registry.end(name or "default")))
+    answer(str(registry.end(name or "default")))

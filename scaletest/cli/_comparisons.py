@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+from scaletest.analysis.comparison import LeftOut, RunSet
 from scaletest.cli._formats import COMPARED, Format
 from scaletest.cli._reports import TEXT_WIDTH, ReportFile, deliver_report, parse_report_files
+from scaletest.cli._streams import tell
 from scaletest.core.errors import ExitCode, UsageError
 from scaletest.report.comparison_document import ComparisonDocument
 from scaletest.report.comparison_table import print_comparison, render_comparison
@@ -15,8 +18,9 @@ from scaletest.report.json_report import render_json
 from scaletest.report.junit import render_junit
 from scaletest.report.markdown import render_markdown
 from scaletest.report.markdown_comparison import comparison_cases
+from scaletest.report.sides import find_side
 
-__all__ = ["check_format", "deliver_comparison", "parse_comparison_files"]
+__all__ = ["check_format", "deliver_comparison", "find_sides", "parse_comparison_files", "tell_passed_over"]
 
 
 def check_format(format_: Format, possible: Sequence[Format] = COMPARED, what: str = "a comparison") -> Format:
@@ -35,6 +39,19 @@ def parse_comparison_files(
     for file in files:
         check_format(file.format, possible, what)
     return files
+
+
+def find_sides(references: Iterable[str], results: Path, baselines: Path) -> list[RunSet]:
+    """Return what references stand for, and tell what of it is passed over. Raises UsageError."""
+    sides = [find_side(reference, results, baselines) for reference in references]
+    tell_passed_over(item for side in sides for item in side.passed_over)
+    return sides
+
+
+def tell_passed_over(left_out: Iterable[LeftOut]) -> None:
+    """Tell people which runs are not among those that they meant, and why."""
+    for item in left_out:
+        tell(f"{item.run} is left out: {item.why}")
 
 
 def deliver_comparison(document: ComparisonDocument, files: Sequence[ReportFile], format_: Format) -> ExitCode:

@@ -20,7 +20,7 @@ from scaletest.cli._gating import rules_for
 from scaletest.cli._reports import ReportFile
 from scaletest.cli._running import RunRequest, execute_once, get_binaries
 from scaletest.cli._settings import versions_of
-from scaletest.cli._streams import say, tell
+from scaletest.cli._streams import answer, say, tell
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries
 from scaletest.controlplane.host import MemoryGauge, read_host
@@ -125,7 +125,7 @@ def run_gate(request: GateRequest) -> None:
         refuse_unknown(rules, [name for run in baseline.runs.runs for name in run.metrics])
     directory = request.output or default_run_dir(request.results, f"{new.profile.name}-gate", datetime.now(UTC))
     if request.dry_run:
-        print("\n".join(_plan_lines(sides, baseline, rules, most, directory)))  # noqa: T201
+        answer("\n".join(_plan_lines(sides, baseline, rules, most, directory)))
         raise SystemExit(int(ExitCode.PASS))
     if directory.exists():
         raise RunDirectoryError(directory, "exists already", hint="Name another with --output; nothing was changed.")

@@ -10,7 +10,7 @@ from pathlib import Path
 from scaletest.analysis.gating import Rule, refuse_unknown
 from scaletest.analysis.history import histories, metrics_of
 from scaletest.analysis.segments import load_segmenter
-from scaletest.cli._comparisons import check_format, parse_comparison_files
+from scaletest.cli._comparisons import check_format, parse_comparison_files, tell_passed_over
 from scaletest.cli._formats import HISTORIES, Format
 from scaletest.cli._reports import TEXT_WIDTH, deliver_report
 from scaletest.cli._settings import settings
@@ -43,6 +43,8 @@ def show_history(request: HistoryRequest) -> ExitCode:
     files = parse_comparison_files(request.reports, HISTORIES, "a history")
     segment = load_segmenter()
     found = find_runs(request.references, request.results, request.baselines or settings().baselines)
+    if request.references:
+        tell_passed_over(found.passed_over)
     # Metrics are named as in the rules of a gate.
     wanted = [Rule(name, "--metric", name, None) for name in request.metrics]
     refuse_unknown(wanted, metrics_of(found.runs))

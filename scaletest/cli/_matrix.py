@@ -11,7 +11,7 @@ from pathlib import Path
 
 from scaletest.cli._reports import read_subject
 from scaletest.cli._running import RunRequest, deliver, execute_once, get_binaries
-from scaletest.cli._streams import say, tell
+from scaletest.cli._streams import answer, say, tell
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
@@ -72,7 +72,7 @@ def run_matrix(request: MatrixRequest) -> None:
     if stored is not None:
         check_same(stored, wanted, directory)
     if run.dry_run:
-        print("\n".join(_plan_lines(request, matrix, stored or wanted, directory)))  # noqa: T201
+        answer("\n".join(_plan_lines(request, matrix, stored or wanted, directory)))
         raise SystemExit(int(ExitCode.PASS))
     _report(request, directory, _run_all(request, matrix, stored, wanted, directory))
 

@@ -10,6 +10,7 @@ import typer
 
 from scaletest.cli import _completion as complete
 from scaletest.cli._formats import Format
+from scaletest.cli._streams import hand_over
 from scaletest.core.settings import RESULTS
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def schema_option(form: Form) -> Any:
         if asked:
             from scaletest.report.json_report import schema_file
 
-            typer.echo(schema_file(form).read_text(encoding="utf-8"), nl=False)
+            hand_over(schema_file(form).read_text(encoding="utf-8"))
             raise typer.Exit
 
     return typer.Option("--schema", callback=show, is_eager=True, help="Print the JSON schema and exit.")

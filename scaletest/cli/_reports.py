@@ -12,8 +12,9 @@ from typing import Final
 
 from scaletest.analysis.verdict import worst
 from scaletest.cli._formats import Format
-from scaletest.cli._streams import reader_may_go, tell
+from scaletest.cli._streams import hand_over, reader_may_go, tell
 from scaletest.core.errors import ExitCode, RunDirectoryError, ScaletestError, UsageError, of_the_machine
+from scaletest.core.foreignfiles import read_object
 from scaletest.core.matrixdir import is_matrix
 from scaletest.core.wholefile import write_whole
 from scaletest.report.build import build
@@ -129,7 +130,7 @@ def _print(format_: Format, print_text: Callable[[], None], render_as: Callable[
         print_text()
         return
     refuse_on_terminal(format_)
-    sys.stdout.write(render_as(format_))
+    hand_over(render_as(format_))
 
 
 def refuse_on_terminal(format_: Format) -> None:
@@ -284,9 +285,10 @@ def _markdown(subjects: Sequence[Subject], comparison: ComparisonDocument | None
 
 def read_comparison(path: Path) -> ComparisonDocument:
     """Read what ``scaletest compare --format json`` printed. Raises RunDirectoryError when it is no such thing."""
+    hint = "Make one: scaletest compare … --format json"
     try:
-        return ComparisonDocument.model_validate_json(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RunDirectoryError(path, f"cannot be read: {error.strerror}") from None
+        return ComparisonDocument.model_validate(read_object(path, RunDirectoryError, hint=hint))
+    except (FileNotFoundError, NotADirectoryError):
+        raise RunDirectoryError(path, "no such file", hint=hint) from None
     except ValueError:
-        raise RunDirectoryError(path, "no comparison", hint="Make one: scaletest compare … --format json") from None
+        raise RunDirectoryError(path, "no comparison", hint=hint) from None

@@ -15,7 +15,7 @@ from scaletest.cli._formats import Format
 from scaletest.cli._options import RESULTS
 from scaletest.cli._plan_text import plan_text
 from scaletest.cli._reports import ReportFile, Subject, deliver_report, print_text, read_subject, render
-from scaletest.cli._streams import detail, is_quiet, say, task_progress, tell
+from scaletest.cli._streams import answer, detail, is_quiet, say, task_progress, tell
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, locate_all, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
@@ -158,11 +158,11 @@ def _print_plan(
     request: RunRequest, plan: RunPlan, search: SearchPlan | None, standing: ClusterRecord | None, run_dir: Path
 ) -> ExitCode:
     if standing is not None:
-        print(plan_text(plan, search, standing, str(run_dir)))  # noqa: T201
+        answer(plan_text(plan, search, standing, str(run_dir)))
         return ExitCode.PASS if registry.status_of(standing) == "ready" else ExitCode.ENVIRONMENT
     spec = plan.profile.control_plane
     found = plan_all(spec.kubernetes, spec.etcd, explicit=parse_binary_flags(request.binaries))
-    print(plan_text(plan, search, found, str(run_dir)))  # noqa: T201
+    answer(plan_text(plan, search, found, str(run_dir)))
     complete = all(item.source is not None for item in found)
     return ExitCode.PASS if complete else ExitCode.ENVIRONMENT
 

@@ -11,12 +11,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
+from scaletest.core.texts import encodable, printable
+
 if TYPE_CHECKING:
     from scaletest.controlplane.binaries import Progress
 
 __all__ = [
     "Verbosity",
+    "answer",
     "detail",
+    "hand_over",
     "is_quiet",
     "is_verbose",
     "reader_may_go",
@@ -74,9 +78,21 @@ def reader_may_go() -> Iterator[None]:
         os.close(nowhere)
 
 
+def answer(text: str = "") -> None:
+    """Print lines for people on standard output: what they asked for."""
+    # At once: where the reader went away, this is the place to hear of it.
+    print(printable(text), flush=True)  # noqa: T201
+
+
+def hand_over(document: str) -> None:
+    """Print a document for programs on standard output, as it is; a terminal is not steered by it either."""
+    sys.stdout.write(printable(document) if sys.stdout.isatty() else encodable(document))
+    sys.stdout.flush()
+
+
 def tell(text: str) -> None:
     """Tell people what they have to know: a warning, what is left behind."""
-    print(text, file=sys.stderr, flush=True)  # noqa: T201
+    print(printable(text), file=sys.stderr, flush=True)  # noqa: T201
 
 
 def say(text: str) -> None:

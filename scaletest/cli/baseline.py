@@ -9,6 +9,7 @@ import typer
 
 from scaletest.cli import _completion as complete
 from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption
+from scaletest.cli._streams import answer
 
 __all__ = ["app"]
 
@@ -46,17 +47,17 @@ def save(
     """
     from datetime import UTC, datetime
 
+    from scaletest.cli._comparisons import find_sides
     from scaletest.report.baselines import baseline_path, save_baseline
-    from scaletest.report.sides import find_side
 
     directory = _directory(baselines)
     path = baseline_path(name, directory)
-    found = [run for reference in runs for run in find_side(reference, results, directory).runs]
+    found = [run for side in find_sides(runs, results, directory) for run in side.runs]
     now = datetime.now(UTC).isoformat(timespec="seconds")
     saved = save_baseline(path, found, now, replace=force)
     left_out = len(found) - len(saved.runs)
     said = f"; {left_out} left out: invalid or incomplete" if left_out else ""
-    typer.echo(f"{path}: {len(saved.runs)} run{'' if len(saved.runs) == 1 else 's'}{said}")
+    answer(f"{path}: {len(saved.runs)} run{'' if len(saved.runs) == 1 else 's'}{said}")
 
 
 @app.command("list")
@@ -72,19 +73,19 @@ def list_(baselines: BaselinesOption = None) -> None:
     directory = _directory(baselines)
     paths = list_baselines(directory)
     if not paths:
-        typer.echo(f"no baseline under {directory}/; save one: scaletest baseline save NAME RUN...")
+        answer(f"no baseline under {directory}/; save one: scaletest baseline save NAME RUN...")
         return
     width = max(len(path.stem) for path in paths)
     for path in paths:
         try:
             baseline = read_baseline(path)
         except BaselineError as error:
-            typer.echo(f"{path.stem:<{width}}  unreadable: {error.message}")
+            answer(f"{path.stem:<{width}}  unreadable: {error.message}")
             continue
         versions = baseline.runs.runs[0].versions
         kubernetes = versions.get("kubernetes", "?")
         runs = len(baseline.runs.runs)
-        typer.echo(
+        answer(
             f"{path.stem:<{width}}  {baseline.profile}, Kubernetes {kubernetes}, {runs} run{'' if runs == 1 else 's'}, "
             f"saved {baseline.saved_at}"
         )
@@ -101,7 +102,7 @@ def show(name: Annotated[str, _NAME], baselines: BaselinesOption = None) -> None
     from scaletest.report.baselines_text import baseline_lines
 
     for line in baseline_lines(read_baseline(baseline_path(name, _directory(baselines)))):
-        typer.echo(line)
+        answer(line)
 
 
 @app.command("rm")
@@ -115,4 +116,4 @@ def remove(name: Annotated[str, _NAME], baselines: BaselinesOption = None) -> No
 
     path = baseline_path(name, _directory(baselines))
     remove_baseline(path)
-    typer.echo(f"{path}: removed")
+    answer(f"{path}: removed")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scaletest.cli._options import BinaryOption
-from scaletest.cli._streams import task_progress
+from scaletest.cli._streams import answer, hand_over, task_progress, tell
 from scaletest.core.errors import EnvironmentProblem
 from scaletest.core.units import format_bytes
 
@@ -75,11 +75,11 @@ def list_(
     else:
         rows = [_row_of(plan) for plan in binaries.plan_all(*_versions(kubernetes, etcd))]
     if format_ is Format.JSON:
-        typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
+        hand_over(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
     elif rows:
         _print_table(rows)
     else:
-        typer.echo("The cache is empty. `scaletest binaries fetch` fills it.", err=True)
+        tell("The cache is empty. `scaletest binaries fetch` fills it.")
 
 
 @app.command()
@@ -124,7 +124,7 @@ def verify() -> None:
     from scaletest.controlplane import binaries
 
     sound, damaged = binaries.verify()
-    typer.echo(f"{len(sound)} of {len(sound) + len(damaged)} cached binaries are as recorded.")
+    answer(f"{len(sound)} of {len(sound) + len(damaged)} cached binaries are as recorded.")
     if damaged:
         lines = [f"{item.path} {item.what}" for item in damaged]
         paths = " ".join(str(item.path) for item in damaged)

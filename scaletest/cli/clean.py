@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from scaletest.cli._streams import answer
+
 __all__ = ["clean"]
 
 
@@ -24,6 +26,6 @@ def clean(
 
     removed = registry.clean_dead(also_alive=all_)
     for cleaned in removed:
-        typer.echo(str(cleaned))
+        answer(str(cleaned))
     if not removed:
-        typer.echo("nothing to clean")
+        answer("nothing to clean")

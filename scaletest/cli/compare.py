@@ -65,16 +65,15 @@ def compare(
       scaletest compare main latest --fail p99:10%
       scaletest compare main latest --gate --report junit=junit.xml
     """
-    from scaletest.cli._comparisons import check_format, deliver_comparison, parse_comparison_files
+    from scaletest.cli._comparisons import check_format, deliver_comparison, find_sides, parse_comparison_files
     from scaletest.cli._gating import rules_for, runs_profile
     from scaletest.cli._settings import settings
     from scaletest.report.comparison_build import build_comparison
-    from scaletest.report.sides import find_side
 
     check_format(format_)
     files = parse_comparison_files(report or ())
     found = settings()
-    sides = [find_side(reference, results, baselines or found.baselines) for reference in (base, *new)]
+    sides = find_sides((base, *new), results, baselines or found.baselines)
     rules = rules_for(fail or [], found, runs_profile(sides[1]), asked=gate)
     document = build_comparison(sides[0], sides[1:], rules, despite={item.value for item in despite or ()})
     raise typer.Exit(int(deliver_comparison(document, files, format_)))

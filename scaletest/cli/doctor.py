@@ -13,6 +13,7 @@ import typer
 
 from scaletest.cli import _completion as complete
 from scaletest.cli._options import BinaryOption, SetOption, SizeOption
+from scaletest.cli._streams import hand_over
 from scaletest.core.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def doctor(
     )
     checks = preflight(loaded.profile if loaded else None, parse_binary_flags(binary or ()))
     if format_ is Format.JSON:
-        typer.echo(json.dumps([asdict(check) for check in checks], indent=2, ensure_ascii=False))
+        hand_over(json.dumps([asdict(check) for check in checks], indent=2, ensure_ascii=False) + "\n")
     else:
         _print(checks)
     if any(check.level is Level.FAIL for check in checks):

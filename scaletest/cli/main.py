@@ -32,7 +32,7 @@ from scaletest.cli import (
 from scaletest.cli._common import ColorOption, QuietOption, VerboseOption, complete_commands, take_common
 from scaletest.cli._completion import complete_for_bash
 from scaletest.cli._settings import defaults_of, settings_here, use_settings
-from scaletest.cli._streams import is_verbose
+from scaletest.cli._streams import answer, is_verbose, tell
 from scaletest.core.errors import ExitCode, ScaletestError, of_the_machine
 
 __all__ = ["app", "main"]
@@ -68,7 +68,7 @@ complete_commands(app)
 
 def _print_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"scaletest {__version__}")
+        answer(f"scaletest {__version__}")
         raise typer.Exit
 
 
@@ -110,7 +110,7 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(int(ExitCode.PASS))
     except KeyboardInterrupt:
-        typer.echo("scaletest: interrupted", err=True)
+        tell("scaletest: interrupted")
         sys.exit(int(ExitCode.INTERRUPTED))
     except (OSError, MemoryError, RuntimeError) as error:
         problem = of_the_machine(error)
@@ -156,7 +156,7 @@ def _tell(error: ScaletestError) -> int:
             import traceback
 
             traceback.print_exception(error)
-        typer.echo(f"scaletest: {error.message}", err=True)
+        tell(f"scaletest: {error.message}")
         if error.hint:
-            typer.echo(f"  {error.hint}", err=True)
+            tell(f"  {error.hint}")
     return int(error.exit_code)

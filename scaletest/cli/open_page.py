@@ -9,6 +9,7 @@ import typer
 
 from scaletest.cli import _completion as complete
 from scaletest.cli._options import RESULTS, ResultsOption
+from scaletest.cli._streams import answer
 
 __all__ = ["open_report"]
 
@@ -47,7 +48,7 @@ def open_report(
     problem = _reports.write_report([_reports.read_subject(directory)], _reports.ReportFile(Format.HTML, path))
     if problem is not None:
         raise problem
-    typer.echo(str(path))
+    answer(str(path))
     if not webbrowser.open(path.resolve().as_uri()):
         msg = "no browser could be started here"
         raise EnvironmentProblem(msg, hint="The page is one file: open it by hand, or copy it to where a browser is.")

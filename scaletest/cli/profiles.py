@@ -10,7 +10,7 @@ import typer
 
 from scaletest.cli import _completion as complete
 from scaletest.cli._options import ProfileArgument, SetOption, SizeOption
-from scaletest.cli._streams import tell
+from scaletest.cli._streams import answer, hand_over, tell
 from scaletest.core.errors import Problem, ProfileError, UsageError
 
 __all__ = ["app"]
@@ -57,11 +57,11 @@ def list_profiles(
     profiles = built_in_profiles()
     if output is TextOrJson.JSON:
         entries = [{"name": entry.name, "summary": entry.summary, "path": str(entry.path)} for entry in profiles]
-        typer.echo(json.dumps(entries, indent=2, ensure_ascii=False))
+        hand_over(json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
         return
     width = max((len(entry.name) for entry in profiles), default=0)
     for entry in profiles:
-        typer.echo(f"{entry.name:<{width}}  {entry.summary}")
+        answer(f"{entry.name:<{width}}  {entry.summary}")
 
 
 @app.command("show")
@@ -89,11 +89,11 @@ def show(
         shown: dict[str, object] = {"profile": loaded.resolved}
         if origin:
             shown["origins"] = {key: str(where) for key, where in loaded.provenance.items()}
-        typer.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        hand_over(json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
     elif origin:
-        typer.echo(to_yaml_with_origins(loaded.resolved, loaded.provenance, loaded.searched), nl=False)
+        hand_over(to_yaml_with_origins(loaded.resolved, loaded.provenance, loaded.searched))
     else:
-        typer.echo(to_yaml(loaded.resolved, loaded.searched), nl=False)
+        hand_over(to_yaml(loaded.resolved, loaded.searched))
 
 
 @app.command("validate")
@@ -130,7 +130,7 @@ def validate(
             unknown = [problem for each in [loaded, *others] for problem in version_problems(each)]
             problems.extend(unknown)
             if not unknown:
-                typer.echo(f"{reference}: valid")
+                answer(f"{reference}: valid")
     if problems:
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise ProfileError(list(dict.fromkeys(problems)), hint=f"{count} found")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from scaletest.cli import _completion as complete
 from scaletest.cli._options import RESULTS, ResultsOption, schema_option
+from scaletest.cli._streams import answer, hand_over
 
 if TYPE_CHECKING:
     from scaletest.report.drawing import Drawn
@@ -69,13 +70,13 @@ def list_(
     if format_ is Format.JSON:
         from scaletest.report.json_report import render_json
 
-        typer.echo(render_json([run.to_report() for run in found]), nl=False)
+        hand_over(render_json([run.to_report() for run in found]))
     elif found:
         from scaletest.report.terminal import print_drawn
 
-        print_drawn(lambda _width: [_table(found)], sys.stdout)
+        print_drawn(lambda _width: [part for part in (_table(found), _unreadable(found)) if part], sys.stdout)
     else:
-        typer.echo(f"no such run under {results}/")
+        answer(f"no such run under {results}/")
 
 
 @app.command()
@@ -113,9 +114,9 @@ def prune(
             except OSError as error:
                 msg = f"{run.directory}: not removed: {error.strerror}"
                 raise EnvironmentProblem(msg) from None
-        typer.echo(f"{'removed' if yes else 'would remove'} {run.directory}  {format_bytes(run.size_bytes)}")
+        answer(f"{'removed' if yes else 'would remove'} {run.directory}  {format_bytes(run.size_bytes)}")
     total = f"{len(doomed)} of {len(meant)} runs, {format_bytes(sum(run.size_bytes for run in doomed))}"
-    typer.echo(total if yes or not doomed else f"{total}; nothing was removed: --yes does it")
+    answer(total if yes or not doomed else f"{total}; nothing was removed: --yes does it")
 
 
 def _beyond(runs: list[ListedRun], keep: int) -> list[ListedRun]:
@@ -172,10 +173,29 @@ def _table(runs: list[ListedRun]) -> list[Drawn]:
 
     styles = {"pass": "green", "fail": "red", "matrix": ""}
     table = drawing.table("run", "profile", "verdict", "size", "", left=3)
-    table.columns[-1].justify, table.columns[-1].no_wrap, table.columns[-1].overflow = "left", True, "ellipsis"
+    for column in table.columns:
+        column.no_wrap = True
+    # The only column that gives way: the others are names, which are to be copied.
+    table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
     for run in runs:
         verdict = Text(run.outcome, styles.get(run.outcome, "yellow"))
-        drawing.row(
-            table, run.directory.name, run.profile, verdict, format_bytes(run.size_bytes), Text(run.said, "dim")
-        )
+        said = Text("see below" if _is_unreadable(run) else run.said, "dim", no_wrap=True, overflow="ellipsis")
+        name, profile = Text(run.directory.name), Text(run.profile)
+        profile.truncate(_PROFILE_CELLS, overflow="ellipsis")
+        drawing.row(table, name, profile, verdict, format_bytes(run.size_bytes), said)
     return [table]
+
+
+_PROFILE_CELLS: Final = 40
+"""A name is shorter; a damaged run may have anything for one."""
+
+
+def _is_unreadable(run: ListedRun) -> bool:
+    return run.outcome == "unreadable"
+
+
+def _unreadable(runs: list[ListedRun]) -> list[Drawn]:
+    """Say in full, once for each, why runs cannot be read."""
+    from scaletest.report import drawing
+
+    return [drawing.line(f"{run.directory.name}: {run.said}", "yellow") for run in runs if _is_unreadable(run)]

@@ -141,7 +141,8 @@ class SupervisorClient:
             writer.write(json.dumps(request, separators=(",", ":")).encode() + b"\n")
             await writer.drain()
             line = await asyncio.wait_for(reader.readline(), _ANSWER_TIMEOUT_S)
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, ValueError) as error:
+            # A ValueError says that the answer is longer than a line may be.
             raise self._unreachable(error) from error
         finally:
             writer.close()

@@ -247,7 +247,7 @@ def _cluster_dirs() -> list[Path]:
 def _read(path: Path) -> ClusterRecord | None:
     try:
         return ClusterRecord.from_json(json.loads((path / RECORD_NAME).read_text(encoding="utf-8")))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -155,7 +155,7 @@ def read_state(cluster_dir: Path) -> ClusterState | None:
         return None
     try:
         return ClusterState.from_json(json.loads(text))
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
         msg = f"{state_path(cluster_dir)}: not the state of a cluster ({error!r})"
         raise ValueError(msg) from error
 

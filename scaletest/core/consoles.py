@@ -38,16 +38,16 @@ def choose_color(color: Color) -> None:
 def console(stream: TextIO, *, width: int | None = None) -> Console:
     """Return a console on a stream; without colours it writes no escape sequence at all."""
     # Imported here: it costs the start of every command 30 ms.
-    from rich.console import Console  # noqa: PLC0415
+    from scaletest.core.printableconsole import PrintableConsole  # noqa: PLC0415
 
     wanted = _CHOSEN.get()
-    found = Console(file=stream, force_terminal=True if wanted is Color.ALWAYS else None)
+    found = PrintableConsole(file=stream, force_terminal=True if wanted is Color.ALWAYS else None)
     system = _SYSTEMS.get(found.color_system or "")
     if wanted is Color.ALWAYS:
         system = system or "standard"
     elif wanted is Color.NEVER or found.no_color or not found.is_terminal:
         system = None
-    return Console(
+    return PrintableConsole(
         file=stream,
         width=width,
         force_terminal=True if wanted is Color.ALWAYS else None,

@@ -39,6 +39,7 @@ __all__ = [
     "ScaletestError",
     "UsageError",
     "of_the_machine",
+    "without_place",
 ]
 
 
@@ -75,6 +76,11 @@ class ScaletestError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+def without_place(error: ScaletestError, path: Path) -> str:
+    """Return what an error says of a directory or file, for where its name stands already."""
+    return error.message.removeprefix(str(path)).lstrip("/: ")
 
 
 class UsageError(ScaletestError):

@@ -6,7 +6,7 @@ is handed to the kernel in one ``write`` to a file opened with O_APPEND, so line
 processes never mix and a killed process loses nothing that it had appended. A machine that
 loses power may lose what was not yet on disk; a crash of any of our processes may not.
 
-A reader skips lines that it cannot parse (a write cut short by a full disk) and counts them.
+A reader skips lines that it cannot parse (a write cut short by a full disk), counts them, and knows the first.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from scaletest.core.foreignfiles import Damaged, parse_json
+
 __all__ = [
     "JOURNAL_NAME",
     "SCHEMA_VERSION",
+    "WHOLE",
     "Journal",
+    "JournalDamage",
     "JournalFile",
     "JournalReader",
     "MemoryJournal",
@@ -125,6 +129,23 @@ def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+@dataclass(frozen=True, slots=True)
+class JournalDamage:
+    """What of a journal could not be read."""
+
+    found: bool = True
+    """Whether there is a file."""
+    broken_lines: int = 0
+    """Lines that are no record, the last one among them where it is cut short."""
+    first_broken_line: int | None = None
+    """Its number, from 1 on; None where no line is broken."""
+    cut_end: bool = False
+    """Whether the file ends within a line."""
+
+
+WHOLE: Final = JournalDamage()
+
+
 class JournalReader:
     """Reads a journal from the start, and may be asked again for what was appended since.
 
@@ -136,38 +157,63 @@ class JournalReader:
         self.path = path
         self.broken_lines = 0
         self.newer_lines = 0
+        self._first_broken_line: int | None = None
+        self._found = False
+        self._lines = 0
         self._offset = 0
-        self._pending = b""
+        self._pending: list[bytes] = []
 
     def read(self) -> Iterator[Record]:
         """Yield the records appended since the last call, in file order."""
+        for _, record in self.read_numbered():
+            yield record
+
+    def read_numbered(self) -> Iterator[tuple[int, Record]]:
+        """Yield the records appended since the last call, each with the number of its line, from 1 on."""
         try:
             with self.path.open("rb") as stream:
+                self._found = True
                 stream.seek(self._offset)
                 while block := stream.read(1 << 20):
                     self._offset += len(block)
-                    *lines, self._pending = (self._pending + block).split(b"\n")
+                    first, *others = block.split(b"\n")
+                    self._pending.append(first)
+                    if not others:
+                        continue
+                    lines = [b"".join(self._pending), *others[:-1]]
+                    self._pending = others[-1:]
                     for line in lines:
+                        self._lines += 1
                         record = self._parse(line)
                         if record is not None:
-                            yield record
+                            yield self._lines, record
         except FileNotFoundError:
             return
 
     @property
+    def damage(self) -> JournalDamage:
+        """What could not be read so far."""
+        cut_end = self.has_partial_line
+        first = self._first_broken_line
+        if first is None and cut_end:
+            first = self._lines + 1
+        return JournalDamage(self._found, self.broken_lines + cut_end, first, cut_end)
+
+    @property
     def has_partial_line(self) -> bool:
         """Whether the file ends within a line (a writer was killed, or is writing now)."""
-        return bool(self._pending)
+        return any(self._pending)
 
     def _parse(self, line: bytes) -> Record | None:
         if not line.strip():
             return None
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
+            record = parse_json(line)
+        except Damaged:
             record = None
         if not isinstance(record, dict) or not isinstance(record.get("kind"), str) or not _is_time(record.get("t")):
             self.broken_lines += 1
+            self._first_broken_line = self._first_broken_line or self._lines
             return None
         version = record.get("v")
         if isinstance(version, int) and version > SCHEMA_VERSION:

@@ -6,14 +6,13 @@ each variant is run once or several times. A matrix directory holds ``matrix.jso
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scaletest.core.errors import RunDirectoryError
+from scaletest.core.foreignfiles import check_schema, read_object
 from scaletest.core.rundir import MATRIX_INFO_NAME, VERDICT_NAME, write_json
 
 __all__ = [
@@ -105,20 +104,17 @@ def write_matrix_info(directory: Path, info: MatrixInfo) -> None:
 
 
 def read_matrix_info(directory: Path) -> MatrixInfo:
-    """Read ``matrix.json``. Raises RunDirectoryError when there is none, or it is not ours, cut short or newer."""
+    """Read ``matrix.json``. Raises RunDirectoryError when there is none, or it is not ours, damaged or newer."""
     path = directory / MATRIX_INFO_NAME
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_object(
+            path, RunDirectoryError, hint="The runs beside it are whole: scaletest report DIRECTORY/RUN."
+        )
     except (FileNotFoundError, NotADirectoryError):
         raise RunDirectoryError(directory, f"no matrix directory: it has no {MATRIX_INFO_NAME}") from None
-    except (OSError, ValueError) as error:
-        raise RunDirectoryError(path, f"cannot be read: {error}") from None
-    version = data.get("schema_version") if isinstance(data, dict) else None
-    if not isinstance(version, int):
+    if "schema_version" not in data:
         raise RunDirectoryError(path, "of another program")
-    if version > MATRIX_SCHEMA_VERSION:
-        what = f"written by a newer scaletest (matrix schema {version}; this one reads up to {MATRIX_SCHEMA_VERSION})"
-        raise RunDirectoryError(path, what, hint="Upgrade scaletest to read it.")
+    check_schema(path, data, "matrix", MATRIX_SCHEMA_VERSION, RunDirectoryError)
     try:
         return MatrixInfo.model_validate(data)
     except ValidationError as error:
@@ -133,8 +129,8 @@ def kept_outcome(run_dir: Path) -> tuple[str, int] | None:
     What counts is the verdict that the run wrote last of all: ``matrix.json`` may have missed it.
     """
     try:
-        verdict: Mapping[str, Any] = json.loads((run_dir / VERDICT_NAME).read_text(encoding="utf-8"))
+        verdict = read_object(run_dir / VERDICT_NAME, RunDirectoryError)
         outcome, exit_code = str(verdict["outcome"]), int(verdict["exit_code"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, RunDirectoryError, ValueError, KeyError, TypeError):
         return None
     return None if outcome == "incomplete" else (outcome, exit_code)

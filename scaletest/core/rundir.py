@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scaletest.core.errors import RunDirectoryError
+from scaletest.core.foreignfiles import check_schema, read_object
 from scaletest.core.wholefile import write_whole
 
 __all__ = [
@@ -81,7 +82,9 @@ def run_names(results: Path) -> list[str]:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON file whole: readers see the old file or the new one. Raises OSError."""
-    write_whole(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    # An argument or path that is not UTF-8 holds lone surrogates; written as \udcXX they are JSON's own escape.
+    write_whole(path, text.encode(errors="backslashreplace").decode() + "\n")
 
 
 def write_run_info(directory: Path, info: RunInfo) -> None:
@@ -90,39 +93,20 @@ def write_run_info(directory: Path, info: RunInfo) -> None:
 
 
 def read_run_info(directory: Path) -> RunInfo:
-    """Read ``run.json``. Raises RunDirectoryError when there is none, or it is not ours, cut short or newer."""
-    data = _read_object(directory)
-    version = data.get("schema_version")
-    if not isinstance(version, int) or "profile" not in data:
-        raise RunDirectoryError(directory, f"its {RUN_INFO_NAME} is of another program")
-    if version > RUN_SCHEMA_VERSION:
-        what = f"written by a newer scaletest (run schema {version}; this one reads up to {RUN_SCHEMA_VERSION})"
-        raise RunDirectoryError(directory, what, hint="Upgrade scaletest to read it.")
-    return _parse(directory, data)
-
-
-def _read_object(directory: Path) -> dict[str, Any]:
+    """Read ``run.json``. Raises RunDirectoryError when there is none, or it is not ours, damaged or newer."""
     path = directory / RUN_INFO_NAME
     if not directory.exists():
         raise RunDirectoryError(directory, "no such run directory")
     if not directory.is_dir():
         raise RunDirectoryError(directory, "a file, not a run directory")
     try:
-        text = path.read_text(encoding="utf-8")
+        data = read_object(path, RunDirectoryError, hint="The journal beside it is plain JSON lines and may be whole.")
     except FileNotFoundError:
         raise RunDirectoryError(directory, f"no run directory: it has no {RUN_INFO_NAME}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunDirectoryError(path, f"cannot be read: {error}") from None
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        what = f"line {error.lineno}: cut short or no JSON: {error.msg}" if text.strip() else "empty"
-        raise RunDirectoryError(
-            path, what, hint="The journal beside it is plain JSON lines and may be whole."
-        ) from None
-    if not isinstance(data, dict):
-        raise RunDirectoryError(path, "no JSON object")
-    return data
+    if "schema_version" not in data or "profile" not in data:
+        raise RunDirectoryError(directory, f"its {RUN_INFO_NAME} is of another program")
+    check_schema(path, data, "run", RUN_SCHEMA_VERSION, RunDirectoryError)
+    return _parse(directory, data)
 
 
 _TYPES: Final[dict[str, type | tuple[type, ...]]] = {

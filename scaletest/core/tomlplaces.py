@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.core.errors import UsageError
+from scaletest.core.foreignfiles import Damaged, parse_bytes
 
 __all__ = ["TomlFile", "read_toml"]
 
@@ -43,7 +44,7 @@ class TomlFile:
         """Parse the first lines; None where they end in the middle of a value."""
         try:
             return _parse("".join(self._lines[:count]))
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
 
@@ -65,11 +66,11 @@ def _has(data: Any, keys: tuple[str, ...]) -> bool:
 def read_toml(path: Path) -> TomlFile | None:
     """Read a file; None where there is none. Raises UsageError for what cannot be read or is no TOML."""
     try:
-        return TomlFile(path, path.read_text(encoding="utf-8"))
+        return parse_bytes(path.read_bytes(), lambda text: TomlFile(path, text))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         msg = f"{path}: cannot be read: {error.strerror}"
-    except ValueError as error:
+    except Damaged as error:
         msg = f"{path}: cannot be read: {error}"
     raise UsageError(msg)

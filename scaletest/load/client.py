@@ -21,6 +21,7 @@ from scaletest.core.journal import Record
 from scaletest.core.processes import ProcessId
 from scaletest.load import protocol
 from scaletest.load.capacity import check_descriptors, connections_of, source_addresses
+from scaletest.load.lines import whole_lines
 from scaletest.load.protocol import FlowChanged, FlowStart
 from scaletest.profile.schema import FlowSpec
 
@@ -45,6 +46,10 @@ _REAPED_WITHIN_S = 0.01
 _DRAINED_WITHIN_S = 1.0
 """Time to read what a dead driver has left in its pipes."""
 _MOST_LINE_BYTES = 64 * 2**20
+_TOO_LONG = (
+    f"the load driver sent a line of more than {_MOST_LINE_BYTES // 2**20} MiB, which was passed over: what was measured is in the journal all the "
+    "same, but the answer to a command may be lost"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +284,7 @@ class LocustDriver:
 
     async def _read_reports(self) -> None:
         assert self._process.stdout is not None
-        while line := await self._process.stdout.readline():
-            # A driver that was killed may leave half a line.
+        async for line in whole_lines(self._process.stdout, lambda: self._on_error(_TOO_LONG)):
             with contextlib.suppress(ValueError):
                 self._take(protocol.decode_report(line))
 

@@ -425,6 +425,6 @@ def _decode(line: bytes, kinds: dict[str, Any]) -> Any:
     try:
         data = json.loads(line)
         return kinds[data["type"]].from_json(data)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         msg = f"not a message of the driver's protocol: {line[:120]!r}: {error}"
         raise ValueError(msg) from error

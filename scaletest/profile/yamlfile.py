@@ -21,6 +21,7 @@ from yaml.resolver import BaseResolver
 from yaml.scanner import Scanner
 
 from scaletest.core.errors import Problem, ProfileError
+from scaletest.core.texts import encodable
 from scaletest.profile.places import Path, dotted
 
 __all__ = ["LARGEST_FILE_BYTES", "Document", "parse_text", "read_text", "resolve_scalar"]
@@ -29,6 +30,9 @@ LARGEST_FILE_BYTES: Final = 256 * 1024
 """PyYAML reads 160 KB in a second of CPU time; the largest profile that a person writes is far smaller."""
 _MOST_VALUES: Final = 50_000
 """Aliases included: nine levels of nine aliases would make a thousand million values of one line each."""
+
+_DEEPEST: Final = 64
+"""Levels of lists and maps, aliases included; a profile has about ten."""
 
 _TAG: Final = "tag:yaml.org,2002:"
 _SCALARS: Final[tuple[tuple[str, re.Pattern[str], list[str]], ...]] = (
@@ -55,6 +59,9 @@ class _Loader(Reader, Scanner, Parser, Composer, _Resolver):
         Parser.__init__(self)
         Composer.__init__(self)
         _Resolver.__init__(self)
+
+
+_TOO_DEEP: Final = "is nested too deeply: no profile is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +132,10 @@ def parse_text(text: str, file: str) -> Document:
 
     Duplicate keys, tags and merge keys are in the document's ``problems``, so that others can be found too.
     """
+    loader: _Loader | None = None
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
-        builder = _Builder(file)
-        data = None if root is None else builder.build(root, ())
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         what = f"holds a character that YAML does not allow (U+{ord(text[error.position]):04X})"
@@ -137,7 +143,10 @@ def parse_text(text: str, file: str) -> Document:
     except MarkedYAMLError as error:
         raise ProfileError([_syntax_problem(error, file)]) from None
     except RecursionError:
-        raise ProfileError([Problem("is nested too deeply", file=file)]) from None
+        begun = None if loader is None else int(loader.line) + 1
+        raise ProfileError([Problem(_TOO_DEEP, file=file, line=begun)]) from None
+    builder = _Builder(file)
+    data = None if root is None else builder.build(root, ())
     return Document(data, builder.lines, builder.problems)
 
 
@@ -155,6 +164,8 @@ class _Builder:
         self._values += 1
         if self._values > _MOST_VALUES:
             raise ProfileError([Problem(f"holds more than {_MOST_VALUES:,} values, aliases included", file=self.file)])
+        if len(path) > _DEEPEST:
+            raise ProfileError([Problem(_TOO_DEEP, file=self.file, line=node.start_mark.line + 1)])
         self.lines.setdefault(path, node.start_mark.line + 1)
         if isinstance(node, ScalarNode):
             return self._scalar(node, path)
@@ -174,7 +185,7 @@ class _Builder:
     def _scalar(self, node: ScalarNode, path: Path) -> Any:
         kind = node.tag.removeprefix(_TAG)
         if kind == "str":
-            return node.value
+            return encodable(node.value)
         known = next((pattern for name, pattern, _ in _SCALARS if name == kind), None)
         if known is None or not known.match(node.value):
             self._refuse(node, path, f"tags are not supported: {kind}")
@@ -191,7 +202,7 @@ class _Builder:
             if not isinstance(key_node, ScalarNode):
                 self._refuse(key_node, path, "a key must be text; put text with { or [ in quotes")
                 continue
-            key = key_node.value
+            key = encodable(key_node.value)
             place = (*path, key)
             if key == "<<" and key_node.style is None:
                 self._refuse(key_node, place, "merge keys are not supported: write the keys out")

@@ -5,7 +5,6 @@ A baseline is of one profile, host, set of versions and limits: runs that differ
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from scaletest.analysis.comparison import RunSet, differences_of
 from scaletest.analysis.measures import RunMeasures
 from scaletest.analysis.metrickinds import Metric
 from scaletest.core.errors import BaselineError
+from scaletest.core.foreignfiles import check_schema, read_object
 from scaletest.core.rundir import write_json
 
 __all__ = [
@@ -141,23 +141,14 @@ def _written(value: float) -> _Value:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Read a baseline. Raises BaselineError when there is none, or it is foreign, cut short or newer."""
+    """Read a baseline. Raises BaselineError when there is none, or it is foreign, damaged or newer."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        data = read_object(path, BaselineError, hint="Save it anew, or take the file from version control.")
+    except (FileNotFoundError, NotADirectoryError):
         raise BaselineError(path, "no such baseline") from None
-    except OSError as error:
-        raise BaselineError(path, f"cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise BaselineError(path, f"cut short or no JSON: {error}") from None
-    if not isinstance(data, dict) or data.get("kind") != _KIND or not isinstance(data.get("schema_version"), int):
+    if data.get("kind") != _KIND:
         raise BaselineError(path, "of another program: no baseline")
-    version = data["schema_version"]
-    if version > BASELINE_SCHEMA_VERSION:
-        what = (
-            f"written by a newer scaletest (baseline schema {version}; this one reads up to {BASELINE_SCHEMA_VERSION})"
-        )
-        raise BaselineError(path, what, hint="Upgrade scaletest to read it.")
+    check_schema(path, data, "baseline", BASELINE_SCHEMA_VERSION, BaselineError)
     try:
         stored = _Stored.model_validate(data)
         runs = tuple(_run(stored, run) for run in stored.runs)

@@ -16,6 +16,7 @@ from scaletest.analysis.series import EVER, Span, contains
 from scaletest.analysis.state import PhaseSpan, RunState
 from scaletest.analysis.verdict import Verdict, format_measured
 from scaletest.core.histogram import Histogram
+from scaletest.core.texts import encodable
 from scaletest.profile.objectives import Subject
 from scaletest.report import document as doc
 from scaletest.report.incident import tell_incident
@@ -78,7 +79,7 @@ def _run(run: LoadedRun) -> doc.RunReport:
     info = run.info
     return doc.RunReport(
         id=info.id,
-        directory=str(run.directory),
+        directory=encodable(str(run.directory)),
         profile=str(info.profile.get("name", "?")),
         summary=str(info.profile.get("summary", "")),
         started_at=info.started_at,

@@ -101,7 +101,7 @@ class JournalReport(Part):
     records: int
     broken_lines: int = Field(description="Lines that were no record.")
     newer_lines: int = Field(description="Lines that a newer version wrote; passed over.")
-    malformed: dict[str, int] = Field(description="Records that lacked a field, by kind; passed over.")
+    malformed: dict[str, int] = Field(description="Records with a field missing or impossible, by kind; passed over.")
     lost_records: int = Field(description="Records that could not be written.")
     growing: bool = Field(description="The run has no end yet, and the journal was written to in the last seconds.")
 

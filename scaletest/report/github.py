@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
+from scaletest.core.texts import printable
 from scaletest.report.comparison_document import ComparisonDocument
 from scaletest.report.document import Document
 from scaletest.report.matrix_document import MatrixDocument
@@ -31,10 +32,10 @@ def tell_github(summary: str, lines: Sequence[str], environ: Mapping[str, str], 
     if path:
         problem = _append(Path(path), summary)
         if problem is not None:
-            print(f"scaletest: {path}: no step summary: {problem}", file=stream)
+            print(printable(f"scaletest: {path}: no step summary: {problem}"), file=stream)
     if environ.get("GITHUB_ACTIONS") == "true":
         for line in lines:
-            print(line, file=stream)
+            print(printable(line), file=stream)
     stream.flush()
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scaletest.analysis.changes import SETTING, Setting
+from scaletest.analysis.comparison import LeftOut
 from scaletest.analysis.gating import said_amount
-from scaletest.analysis.history import History, LeftOut, MetricHistory, MetricShift, Nearby
+from scaletest.analysis.history import History, MetricHistory, MetricShift, Nearby
 from scaletest.analysis.measures import RunMeasures
 from scaletest.analysis.metrickinds import section_of
 from scaletest.report import history_document as doc

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scaletest.analysis.history import LeftOut
+from scaletest.analysis.comparison import LeftOut
 from scaletest.analysis.measures import RunMeasures
-from scaletest.core.errors import RunDirectoryError
+from scaletest.core.errors import RunDirectoryError, without_place
 from scaletest.report.runlist import list_runs
 from scaletest.report.sides import find_side, read_run
 
@@ -26,12 +26,13 @@ class FoundRuns:
 def find_runs(references: Sequence[str], results: Path, baselines: Path) -> FoundRuns:
     """Return the runs that references stand for (``report.sides``); without any, those right under ``results``.
 
-    Of ``results``, what cannot be read, is going on or is a matrix is passed over. Raises UsageError for a reference that stands for nothing, and
-    where there is no run at all.
+    Of ``results``, what cannot be read, is going on or is a matrix is passed over; of patterns and directories of runs, what cannot be read.
+    Raises UsageError for a reference that stands for nothing, and where there is no run at all.
     """
     if references:
         sides = [find_side(reference, results, baselines) for reference in references]
-        return FoundRuns(tuple(run for side in sides for run in side.runs), ())
+        runs_of_sides = tuple(run for side in sides for run in side.runs)
+        return FoundRuns(runs_of_sides, tuple(item for side in sides for item in side.passed_over))
     runs: list[RunMeasures] = []
     passed_over: list[LeftOut] = []
     for listed in list_runs(results):
@@ -40,7 +41,7 @@ def find_runs(references: Sequence[str], results: Path, baselines: Path) -> Foun
             try:
                 runs.append(read_run(listed.directory))
             except RunDirectoryError as error:
-                why = error.message.removeprefix(f"{listed.directory}: ")
+                why = without_place(error, listed.directory)
         if why is not None:
             passed_over.append(LeftOut(listed.directory.name, why))
     if not runs:

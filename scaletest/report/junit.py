@@ -90,7 +90,7 @@ def _suite(root: ET.Element, cases: Sequence[Case], document: Document | None, n
         suite.set(attribute, str(sum(case.result == result for case in cases)))
     suite.set("time", f"{document.run.duration_s if document else 0:.3f}")
     if document is not None:
-        suite.set("timestamp", document.run.started_at[:19])
+        suite.set("timestamp", _clean(document.run.started_at[:19]))
         _properties(suite, document)
     for case in cases:
         # Objectives are judged once, at the end: all time is the run's, and the first case has it.

@@ -24,6 +24,7 @@ from rich.text import Text
 
 from scaletest.core.consoles import ColorSystem, color_system
 from scaletest.core.journal import Record
+from scaletest.core.texts import printable
 from scaletest.profile.schema import Profile
 from scaletest.report.glyphs import to_ascii
 from scaletest.report.live_screen import Screen, Size, size_of
@@ -53,7 +54,7 @@ def can_show(stream: TextIO, environ: Mapping[str, str]) -> bool:
 def to_lines(drawn: Sequence[Text], *, unicode: bool, colors: ColorSystem | None) -> list[str]:
     """Turn drawn lines into characters for a terminal."""
     if colors is None:
-        lines = [line.plain.rstrip() for line in drawn]
+        lines = [printable(line.plain).rstrip() for line in drawn]
     else:
         console, system = Console(file=io.StringIO(), _environ={}), _SYSTEMS[colors]
         lines = [_paint(line, console, system) for line in drawn]
@@ -63,7 +64,7 @@ def to_lines(drawn: Sequence[Text], *, unicode: bool, colors: ColorSystem | None
 def _paint(line: Text, console: Console, system: color.ColorSystem) -> str:
     # Console.print() wraps and measures each line as well, which doubles the cost of a picture.
     whole = console.get_style(line.style)
-    segments = [(segment.text, segment.style or whole) for segment in line.render(console)]
+    segments = [(printable(segment.text), segment.style or whole) for segment in line.render(console)]
     return "".join(style.render(text, color_system=system) for text, style in segments)
 
 
@@ -137,4 +138,5 @@ class LiveView:
             self._screen.close()
             self._plain = ProgressWriter(self._stream)
             with contextlib.suppress(OSError, ValueError):
-                self._stream.write(f"live view ended by {type(error).__name__}: {error}; plain lines from here on\n")
+                said = printable(f"live view ended by {type(error).__name__}: {error}; plain lines from here on")
+                self._stream.write(f"{said}\n")

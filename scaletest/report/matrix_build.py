@@ -18,6 +18,7 @@ from scaletest.analysis.verdict import worst
 from scaletest.core.errors import ExitCode, RunDirectoryError
 from scaletest.core.matrixdir import MatrixInfo, RunEntry, VariantEntry, read_matrix_info
 from scaletest.core.rundir import RUN_INFO_NAME
+from scaletest.core.texts import encodable
 from scaletest.core.units import format_bytes, format_count, format_duration, format_share
 from scaletest.report import matrix_document as doc
 from scaletest.report.glyphs import NOTHING
@@ -77,7 +78,7 @@ def build_matrix(directory: Path) -> doc.MatrixDocument:
 def _matrix(directory: Path, info: MatrixInfo) -> doc.MatrixReport:
     return doc.MatrixReport(
         id=info.id,
-        directory=str(directory),
+        directory=encodable(str(directory)),
         profile=str(info.profile.get("name", info.reference)),
         summary=str(info.profile.get("summary", "")),
         started_at=info.started_at,

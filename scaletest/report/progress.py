@@ -10,6 +10,7 @@ from typing import Any, Final, TextIO
 
 from scaletest.analysis.flows import is_good
 from scaletest.core.journal import Record
+from scaletest.core.texts import printable
 from scaletest.core.units import format_bytes, format_count, format_duration, format_share
 from scaletest.report.glyphs import to_ascii
 from scaletest.report.story import tell_event
@@ -140,7 +141,7 @@ class ProgressWriter:
     def __call__(self, record: Record) -> None:
         """Write the lines that a record gives rise to."""
         for line in self._lines.feed(record):
-            self._write(to_ascii(line) if self._ascii else line)
+            self._write(to_ascii(printable(line)) if self._ascii else printable(line))
 
     def _write(self, line: str) -> None:
         if self._stream is None:

@@ -51,21 +51,22 @@ def load_run(directory: Path) -> LoadedRun:
     """Read a run directory and judge the run. Raises RunDirectoryError when it is none, or one of a newer version."""
     info = read_run_info(directory)
     path = directory / JOURNAL_NAME
-    reader = JournalReader(path)
+    reader, state = JournalReader(path), RunState()
     try:
-        state = RunState().apply_all(reader.read())
+        for line, record in reader.read_numbered():
+            state.apply(record, line)
     except OSError as error:
         raise RunDirectoryError(path, f"cannot be read: {error.strerror}") from None
     if reader.newer_lines and not state.records:
         what = "written by a newer version of scaletest"
         raise RunDirectoryError(path, what, hint="Upgrade scaletest to read it.")
-    broken = reader.broken_lines + reader.has_partial_line
     if reader.broken_lines and not state.records:
         what = f"none of its {reader.broken_lines} lines is a record"
         raise RunDirectoryError(path, what, hint="It is of another program, or damaged.")
     growing = state.end is None and _age_s(path) < _GROWING_S
-    health = JournalHealth(state.records, broken, reader.newer_lines, growing)
-    return LoadedRun(directory, info, state, judge(info, state, broken_lines=broken), health)
+    damage = reader.damage
+    health = JournalHealth(state.records, damage.broken_lines, reader.newer_lines, growing)
+    return LoadedRun(directory, info, state, judge(info, state, damage), health)
 
 
 def _age_s(path: Path) -> float:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
-from scaletest.core.errors import RunDirectoryError
+from scaletest.core.errors import RunDirectoryError, without_place
+from scaletest.core.foreignfiles import read_object
 from scaletest.core.journal import JOURNAL_NAME
 from scaletest.core.matrixdir import is_matrix, read_matrix_info
 from scaletest.core.rundir import MATRIX_INFO_NAME, RUN_INFO_NAME, VERDICT_NAME, read_run_info
+from scaletest.core.texts import encodable
 from scaletest.report.document import Part
 
 __all__ = ["OUTCOMES", "Filter", "ListedRun", "ListedRunReport", "list_runs"]
@@ -56,7 +57,7 @@ class ListedRun:
     def to_report(self) -> ListedRunReport:
         """Return what ``--format json`` prints of it."""
         return ListedRunReport(
-            directory=str(self.directory),
+            directory=encodable(str(self.directory)),
             profile=self.profile,
             started_at=self.started.isoformat() if self.started else None,
             outcome=self.outcome,
@@ -105,7 +106,7 @@ def _run(directory: Path) -> ListedRun:
     try:
         info = read_run_info(directory)
     except RunDirectoryError as error:
-        return ListedRun(directory, "?", None, "unreadable", error.message.removeprefix(f"{directory}: "), size)
+        return ListedRun(directory, "?", None, "unreadable", without_place(error, directory), size)
     outcome, said = _verdict(directory)
     return ListedRun(directory, str(info.profile.get("name", "?")), _time(info.started_at), outcome, said, size)
 
@@ -115,7 +116,7 @@ def _matrix(directory: Path) -> ListedRun:
     try:
         info = read_matrix_info(directory)
     except RunDirectoryError as error:
-        return ListedRun(directory, "?", None, "unreadable", error.message.removeprefix(f"{directory}: "), size)
+        return ListedRun(directory, "?", None, "unreadable", without_place(error, directory), size)
     finished = sum(run.status == "finished" for run in info.runs)
     running = finished < len(info.runs) and _age_s(directory / MATRIX_INFO_NAME) < _GROWING_S
     said = f"{finished} of {len(info.runs)} runs finished"
@@ -129,18 +130,30 @@ def _runs_within(directory: Path) -> bool:
 
 
 def _verdict(directory: Path) -> tuple[Outcome, str]:
+    path = directory / VERDICT_NAME
     try:
-        verdict: Mapping[str, Any] = json.loads((directory / VERDICT_NAME).read_text(encoding="utf-8"))
-        outcome, reasons = verdict["outcome"], verdict["reasons"]
+        verdict = read_object(path, RunDirectoryError)
     except FileNotFoundError:
-        if _age_s(directory / JOURNAL_NAME) < _GROWING_S:
-            return "running", "no verdict yet"
-        return "incomplete", "killed: no verdict was written"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "unreadable", f"{VERDICT_NAME} cannot be read"
+        return _without_verdict(directory / JOURNAL_NAME)
+    except RunDirectoryError as error:
+        return "unreadable", without_place(error, directory)
+    outcome, reasons = verdict.get("outcome"), verdict.get("reasons")
     known = next((item for item in OUTCOMES if item == outcome), None)
-    first = str(reasons[0]) if isinstance(reasons, list) and reasons else ""
-    return (known, first.partition("\n")[0]) if known else ("unreadable", f"of an outcome unknown here: {outcome}")
+    if known is None or not isinstance(reasons, list):
+        return "unreadable", f"{VERDICT_NAME}: of an outcome unknown here, or damaged"
+    return known, str(reasons[0]).partition("\n")[0] if reasons else ""
+
+
+def _without_verdict(journal: Path) -> tuple[Outcome, str]:
+    try:
+        status = journal.stat()
+    except OSError:
+        return "incomplete", f"there is no {JOURNAL_NAME}: nothing was measured"
+    if time.time() - status.st_mtime < _GROWING_S:
+        return "running", "no verdict yet"
+    if not status.st_size:
+        return "incomplete", f"{JOURNAL_NAME} is empty: nothing was measured"
+    return "incomplete", "killed: no verdict was written"
 
 
 def _age_s(path: Path) -> float:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import glob
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from scaletest.analysis.comparison import RunSet
+from scaletest.analysis.comparison import LeftOut, RunSet
 from scaletest.analysis.measures import RunMeasures, measure_run
-from scaletest.core.errors import RunDirectoryError, UsageError
+from scaletest.core.errors import BaselineError, RunDirectoryError, UsageError, without_place
 from scaletest.core.matrixdir import is_matrix, read_matrix_info
 from scaletest.core.rundir import RUN_INFO_NAME
+from scaletest.core.texts import encodable
 from scaletest.report.baselines import baseline_path, list_baselines, read_baseline
 from scaletest.report.rundir import find_run, load_run
 
@@ -25,7 +27,7 @@ def find_side(reference: str, results: Path, baselines: Path) -> RunSet:
 
     In this order: a path that exists (a run, a directory of runs, a baseline's file), a pattern of run directories (also under
     ``results``) or, where it ends in ``.json``, of baselines' files, a baseline of the project, a run under ``results``, or ``latest``.
-    Raises UsageError.
+    What a pattern or a directory of runs finds and that cannot be read is passed over, as long as something is left. Raises UsageError.
     """
     path = Path(reference)
     if path.is_file():
@@ -51,7 +53,7 @@ def find_side(reference: str, results: Path, baselines: Path) -> RunSet:
 
 
 def read_runs(directory: Path) -> RunSet:
-    """Return the run in a directory, or all runs that lie directly within it. Raises RunDirectoryError."""
+    """Return the run in a directory, or those that lie directly within it and can be read. Raises RunDirectoryError."""
     if (directory / RUN_INFO_NAME).exists():
         return RunSet(str(directory), (read_run(directory),))
     if is_matrix(directory):
@@ -59,11 +61,11 @@ def read_runs(directory: Path) -> RunSet:
         if len(variants) > 1:
             what = f"a matrix of {len(variants)} variants: {', '.join(variants[:4])}"
             raise RunDirectoryError(directory, what, hint=f"Name the runs of one: '{directory}/{variants[0]}*'")
-    runs = _runs_of(sorted(directory.iterdir())) if directory.is_dir() else ()
-    if not runs:
+    within = _run_dirs(sorted(directory.iterdir())) if directory.is_dir() else []
+    if not within:
         # Says what is missing of a run.
         return RunSet(str(directory), (read_run(directory),))
-    return RunSet(str(directory), runs)
+    return _readable(str(directory), within, lambda path: (read_run(path),))
 
 
 def _matching(pattern: str, results: Path) -> RunSet:
@@ -71,18 +73,35 @@ def _matching(pattern: str, results: Path) -> RunSet:
         # Unlike Path.glob, this takes absolute patterns too.
         paths = [root / path for path in sorted(glob.glob(pattern, root_dir=root))]  # noqa: PTH207
         if pattern.endswith(_BASELINE):
-            runs = tuple(run for path in paths if path.is_file() for run in read_baseline(path).runs.runs)
-        else:
-            runs = _runs_of(paths)
-        if runs:
-            return RunSet(pattern, runs)
+            files = [path for path in paths if path.is_file()]
+            if files:
+                return _readable(pattern, files, lambda path: read_baseline(path).runs.runs)
+        elif directories := _run_dirs(paths):
+            return _readable(pattern, directories, lambda path: (read_run(path),))
     raise RunDirectoryError(
         Path(pattern), f"matches no {'baseline' if pattern.endswith(_BASELINE) else 'run directory'}"
     )
 
 
-def _runs_of(paths: list[Path]) -> tuple[RunMeasures, ...]:
-    return tuple(read_run(path) for path in paths if (path / RUN_INFO_NAME).exists())
+def _run_dirs(paths: Iterable[Path]) -> list[Path]:
+    return [path for path in paths if (path / RUN_INFO_NAME).exists()]
+
+
+def _readable(name: str, paths: Sequence[Path], read: Callable[[Path], Iterable[RunMeasures]]) -> RunSet:
+    """Return the runs of those that can be read; nobody named the others, so they are passed over. Raises RunDirectoryError where none is left."""
+    runs: list[RunMeasures] = []
+    passed_over: list[LeftOut] = []
+    for path in paths:
+        try:
+            runs += read(path)
+        except (RunDirectoryError, BaselineError) as error:
+            passed_over.append(LeftOut(str(path), without_place(error, path)))
+    if not runs:
+        first = passed_over[0]
+        what = f"nothing of it can be read: {first.run}: {first.why}"
+        more = f" (and {len(passed_over) - 1} more)" if len(passed_over) > 1 else ""
+        raise RunDirectoryError(Path(name), what + more)
+    return RunSet(name, tuple(runs), passed_over=tuple(passed_over))
 
 
 def read_run(directory: Path) -> RunMeasures:
@@ -90,4 +109,4 @@ def read_run(directory: Path) -> RunMeasures:
     run = load_run(directory)
     outcome = run.verdict.outcome.value
     reason = run.verdict.reasons[0] if run.verdict.reasons and outcome in {"invalid", "incomplete"} else None
-    return measure_run(run.info, run.state, outcome=outcome, reason=reason, directory=str(directory))
+    return measure_run(run.info, run.state, outcome=outcome, reason=reason, directory=encodable(str(directory)))

@@ -10,9 +10,8 @@ import io
 from collections.abc import Callable, Iterable
 from typing import TextIO
 
-from rich.console import Console
-
 from scaletest.core.consoles import ColorSystem, color_system, console
+from scaletest.core.printableconsole import PrintableConsole
 from scaletest.report.document import Document
 from scaletest.report.glyphs import to_ascii
 from scaletest.report.sections import SECTIONS, Drawn
@@ -40,7 +39,7 @@ def _sections(document: Document) -> Parts:
 def render_drawn(parts: Parts, *, width: int, unicode: bool = True, colors: ColorSystem | None = None) -> str:
     """Draw parts as text that ends in a newline."""
     out = io.StringIO()
-    drawn = Console(
+    drawn = PrintableConsole(
         file=out, width=max(width, 40), force_terminal=colors is not None, color_system=colors, no_color=colors is None,
         markup=False, emoji=False, highlight=False, legacy_windows=False, _environ={},
     )  # fmt: skip
@@ -52,7 +51,7 @@ def render_drawn(parts: Parts, *, width: int, unicode: bool = True, colors: Colo
     return text if unicode else to_ascii(text)
 
 
-def _print_part(drawn: Console, part: Iterable[Drawn]) -> None:
+def _print_part(drawn: PrintableConsole, part: Iterable[Drawn]) -> None:
     for index, item in enumerate(part):
         if index == 0:
             drawn.print()

@@ -28,6 +28,7 @@ from scaletest.core.matrixdir import (
     write_matrix_info,
 )
 from scaletest.core.rundir import MATRIX_INFO_NAME
+from scaletest.core.texts import encodable
 from scaletest.profile.places import show
 from scaletest.runner.matrix import Matrix, first_difference, run_names
 from scaletest.runner.session import RunResult
@@ -44,11 +45,11 @@ def new_info(
     """Return the ``matrix.json`` of a matrix of which nothing was run."""
     return MatrixInfo(
         id=directory.absolute().name,
-        reference=reference,
-        overrides=list(overrides),
+        reference=encodable(reference),
+        overrides=[encodable(text) for text in overrides],
         axes=list(matrix.axes),
         repeat=repeat,
-        argv=list(argv),
+        argv=[encodable(word) for word in argv],
         started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         limits={name: dict(values) for name, values in matrix.limits.items()},
         profile=dict(matrix.profile),

@@ -132,7 +132,7 @@ class _Session:
             failure = of_the_machine(error) or error
         await self._end(follower, failure)
         undo_signals()
-        verdict = judge(self.info, self.state, broken_lines=self.reader.broken_lines)
+        verdict = judge(self.info, self.state, self.reader.damage)
         # A full disk may not take it; the report makes it again from the journal, and is worth more than the file.
         with contextlib.suppress(OSError):
             write_json(self.options.run_dir / VERDICT_NAME, verdict.to_json())
@@ -228,8 +228,8 @@ class _Session:
 
     def read_back(self) -> None:
         """Take in what was journalled since, by whomever."""
-        for record in self.reader.read():
-            self.state.apply(record)
+        for line, record in self.reader.read_numbered():
+            self.state.apply(record, line)
             self.on_record(record)
 
     def _check_aborts(self) -> None:

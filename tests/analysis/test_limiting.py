@@ -125,8 +125,14 @@ def without_apf(**flags: Any) -> dict[str, Any]:
     return {"controlPlane": {"args": {"kube-apiserver": {"enable-priority-and-fairness": False, **flags}}}}
 
 
-def look(records: Iterable[Record], profile: Mapping[str, Any] | None = None) -> list[Finding]:
-    return findings(RunState().apply_all(records), SPAN, profile or {})
+def look(records: Iterable[Record], profile: Mapping[str, Any] | None = None, *, since_s: float = 0.0) -> list[Finding]:
+    """Look at the minute of ``SPAN``; records at ``since_s`` are at its begin, those before it are earlier."""
+    span = (SPAN[0] + since_s, SPAN[1] + since_s)
+    return findings(RunState().apply_all(records), span, profile or {})
+
+
+def later(records: Iterable[Record], by_s: float) -> list[Record]:
+    return [{**item, "t": item["t"] + by_s} for item in records]
 
 
 def found(*records: Record, profile: Mapping[str, Any] | None = None) -> str:
@@ -215,22 +221,21 @@ def test_what_was_not_measured_is_not_found_and_has_no_figure() -> None:
 
 def test_a_server_that_waits_to_be_restarted_after_a_kill_is_out_of_memory_though_it_uses_none() -> None:
     """Its back-off grows to five minutes: a whole span may lie in it."""
-    again = record("component.start", 40.0, component="kube-apiserver", pid=2, restart=1)
-    before = killed(-100.0)
 
-    (memory,) = look([limit(), before, *hosts(0.9)])[:1]
+    def again(t: float) -> Record:
+        return record("component.start", t, component="kube-apiserver", pid=2, restart=1)
+
+    (memory,) = look([limit(), killed(0.0), *later(hosts(0.9), 100.0)], since_s=100.0)[:1]
     assert (Resource.MEMORY, True) == (memory.resource, memory.at_limit)
     assert dict(memory.values) == {"oom_kills": 0.0, "down_s": pytest.approx(59.0), "cap_bytes": 4 * GIB}
 
-    (memory,) = look([limit(), before, again, *used(GIB, 0.1)])[:1]
+    records = [limit(), killed(0.0), again(140.0), *later(used(GIB, 0.1), 100.0)]
+    (memory,) = look(records, since_s=100.0)[:1]
     assert memory.at_limit
     assert memory.values["down_s"] == pytest.approx(40.0)
 
-    assert (
-        found(limit(), killed(-100.0), record("component.start", -40.0, component="kube-apiserver", pid=2, restart=1))
-        == "none"
-    )
-    assert found(limit(), ended(-100.0)) == "none"
+    for records in ([limit(), killed(0.0), again(60.0)], [limit(), ended(0.0)]):
+        assert limiting(look(records, since_s=100.0)) is None
 
 
 def test_of_several_servers_and_levels_the_fullest_comes_first() -> None:

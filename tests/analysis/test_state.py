@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import math
 from typing import Any
 
 import pytest
@@ -14,7 +16,22 @@ from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import judge
 from scaletest.core.journal import Record
 from scaletest.profile.objectives import parse_objective
-from tests.analysis.journals import flow, nodes, probe, process, record, run_info, small_run, step
+from tests.analysis.journals import (
+    apf_level,
+    apiserver,
+    driver,
+    etcd,
+    flow,
+    host,
+    latency,
+    nodes,
+    probe,
+    process,
+    record,
+    run_info,
+    small_run,
+    step,
+)
 
 SMALL = small_run()
 
@@ -82,6 +99,8 @@ def test_unknown_kinds_and_fields_are_passed_over() -> None:
         record("driver", 1.0, interval_s=1.0),
         record("host", 1.0),
         record("component.exit", 1.0, component="etcd", reason="oom", peak_rss_bytes="much"),
+        record("probe", 1.0, probe="p", sent_t=1.0, latency_s="fast", ok=True),
+        record("phase.end", 1.0, phase=None),
         {"v": 1, "t": None, "kind": "note"},
         {"v": 1, "kind": "note"},
     ],
@@ -94,6 +113,75 @@ def test_a_malformed_record_is_counted_and_changes_nothing(broken: Record) -> No
         **known(state_with),
         "verdict": known(state_without)["verdict"],
     }
+
+
+IMPOSSIBLE = [-1, -0.5, math.nan, math.inf, 1e300, 10**300, "5", True, []]
+
+
+@pytest.mark.parametrize("value", IMPOSSIBLE, ids=lambda value: str(value)[:6])
+@pytest.mark.parametrize(
+    ("whole", "keys"),
+    [
+        (probe(1.0), ("t",)),
+        (probe(1.0), ("sent_t",)),
+        (probe(1.0), ("latency_s",)),
+        (nodes(1.0, 5), ("ready",)),
+        (flow(2.0, steps={"get": step([5])}), ("interval_s",)),
+        (flow(2.0, steps={"get": step([5])}), ("started",)),
+        (flow(2.0, steps={"get": step([5])}), ("steps", "get", "bytes")),
+        (flow(2.0, steps={"get": step([5])}), ("steps", "get", "outcomes", "200")),
+        (flow(2.0, steps={"get": step([5])}), ("steps", "get", "latency_us", "sum")),
+        (flow(2.0, steps={"get": step([5])}), ("steps", "get", "latency_us", "max")),
+        (flow(2.0, steps={"get": step([5])}), ("steps", "get", "latency_us", "d")),
+        (process(1.0, etcd=(1, 2, 3.0)), ("processes", "etcd", "rss_bytes")),
+        (process(1.0, etcd=(1, 2, 3.0)), ("processes", "etcd", "cpu_s")),
+        (host(1.0), ("available_bytes",)),
+        (host(1.0), ("cpu_idle_s",)),
+        (driver(1.0), ("interval_s",)),
+        (driver(1.0), ("sockets",)),
+        (apiserver(1.0, requests={"GET 200": 5}), ("requests", "GET 200")),
+        (apiserver(1.0, exempt=apf_level(queued=3)), ("apf", "exempt", "queued")),
+        (latency(1.0, {"GET nodes resource": [0.1]}), ("families", "sli", "le_s", 0)),
+        (etcd(1.0, {0.001: 5}), ("puts",)),
+        (etcd(1.0, {0.001: 5}), ("fsync", "buckets", 0, 1)),
+    ],
+    ids=lambda item: item["kind"] if isinstance(item, dict) else ".".join(map(str, item)),
+)
+def test_a_number_that_cannot_be_makes_its_record_malformed(whole: Record, keys: tuple[Any, ...], value: Any) -> None:
+    damaged = copy.deepcopy(whole)
+    place: Any = damaged
+    for key in keys[:-1]:
+        place = place[key]
+    if place[keys[-1]] == [5] and value == []:
+        value = [2**40]  # No list where there is one: a bucket beyond all.
+    place[keys[-1]] = value
+    # An empty value is none, where there may be none.
+    optional = keys[-1] in {"started", "bytes", "sockets", "queued", "puts"} and value == []
+    state = RunState().apply_all([whole, damaged])
+
+    assert RunState().apply_all([whole]).malformed == {}
+    assert ({} if optional else {whole["kind"]: 1}) == state.malformed
+
+
+@pytest.mark.parametrize(
+    "value",
+    [math.nan, math.inf, 10**300, {"deep": json.loads("[" * 100 + "]" * 100)}],
+    ids=["nan", "inf", "big", "deep"],
+)
+def test_what_is_told_as_it_is_holds_nothing_that_cannot_be_told(value: Any) -> None:
+    state = RunState().apply_all([record("action.end", 1.0, action="grow", detail={"added": value}, ok=True)])
+
+    assert state.malformed == {"action.end": 1}
+    assert state.events == []
+
+
+def test_the_line_of_the_first_malformed_record_is_kept() -> None:
+    state = RunState()
+    state.apply(probe(1.0), 1)
+    state.apply(record("probe", 1.0), 7)
+    state.apply(record("flow", 1.0), 9)
+
+    assert state.first_malformed_line == 7
 
 
 JUNK = st.one_of(st.none(), st.integers(-5, 5), st.text(max_size=3), st.just([]), st.just({}), st.just(float("nan")))

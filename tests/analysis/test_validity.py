@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from scaletest.analysis.state import RunState
 from scaletest.analysis.validity import Check, Grade, check_validity
-from scaletest.core.journal import Record
+from scaletest.core.journal import JournalDamage, Record
 from tests.analysis import searches
 from tests.analysis.journals import driver, flow, host, probe, process, record, small_run
 
@@ -215,7 +216,30 @@ def test_cpu_taken_by_others_is_said(own_cores: float, grade: Grade) -> None:
 
 @pytest.mark.parametrize(("broken", "grade"), [(0, Grade.GOOD), (1, Grade.WARNING), (20, Grade.BAD)])
 def test_broken_lines(broken: int, grade: Grade) -> None:
-    assert grade == find("journal", run(), broken_lines=broken).grade
+    check = find("journal", run(), damage=JournalDamage(broken_lines=broken, first_broken_line=7))
+
+    assert grade == check.grade
+    assert (grade is not Grade.GOOD) == check.said.startswith(f"{broken} broken (first in line 7) of ")
+    assert "disk space" not in (check.remedy or "")
+
+
+def test_malformed_records_are_told_with_their_number_kind_and_first_line() -> None:
+    state = run()
+    whole = state.records
+    for number, kind in enumerate(("probe", "flow", "probe", "note", "host"), start=300):
+        state.apply(record(kind, math.nan), number)
+    check = find("journal", state)
+
+    said = "5 malformed (probe 2, flow 1, note 1, …; first in line 300)"
+    assert f"{said} of {whole + 5} records" == check.said
+    assert "changed or damaged later" in (check.remedy or "")
+
+
+def test_a_file_that_ends_within_a_line_had_no_room() -> None:
+    check = find("journal", run(), damage=JournalDamage(broken_lines=1, first_broken_line=9, cut_end=True))
+
+    assert check.said.startswith("1 broken (first in line 9; the end is cut) of ")
+    assert "Free disk space and run again." == check.remedy
 
 
 def test_lost_records() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import permutations
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import Outcome, beside, format_measured, judge, worst
 from scaletest.core.errors import ExitCode
-from scaletest.core.journal import Record
+from scaletest.core.journal import WHOLE, JournalDamage, Record
 from scaletest.profile.objectives import Dimension
 from tests.analysis.journals import driver, flow, probe, record, run_info, step
 
@@ -64,9 +65,34 @@ def test_verdict(state: RunState, objectives: list[str], outcome: Outcome, code:
 
 
 def test_a_killed_run_says_when_and_where() -> None:
-    verdict = judge(profile(GOOD), run(status=None, ended=False), broken_lines=1)
+    verdict = judge(profile(GOOD), run(status=None, ended=False), JournalDamage(broken_lines=1, first_broken_line=3))
 
     assert verdict.reasons[0] == "killed at 10.0 s in phase load; 1 broken line of the journal skipped"
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (JournalDamage(found=False), "there is no journal.jsonl: nothing was measured"),
+        (WHOLE, "journal.jsonl is empty: nothing was measured"),
+        (JournalDamage(True, 1, 1, cut_end=True), "journal.jsonl has no whole line: nothing was measured"),
+    ],
+)
+def test_a_journal_without_a_record_is_told_as_what_it_is(damage: JournalDamage, said: str) -> None:
+    verdict = judge(profile(GOOD), RunState(), damage)
+
+    assert (Outcome.INCOMPLETE, ExitCode.ENVIRONMENT) == (verdict.outcome, verdict.exit_code)
+    assert said == verdict.reasons[0]
+    assert [said] == [check.said for check in verdict.checks if check.name == "journal"]
+
+
+def test_a_run_that_was_cut_short_says_what_of_its_journal_does_not_count() -> None:
+    state = run(status="interrupted")
+    state.apply_all([record("probe", 5.0, latency_s=math.nan), record("flow", 5.0)])
+    damage = JournalDamage(broken_lines=1, first_broken_line=3)
+
+    said = "; 1 broken line and 2 malformed records of the journal skipped"
+    assert judge(profile(GOOD), state, damage).reasons[0].endswith(said)
 
 
 def test_a_run_killed_before_its_first_phase_says_so() -> None:

@@ -106,6 +106,53 @@ def test_bad_input_is_refused_before_anything_is_printed(argv: list[str], messag
     assert message in refused("compare", *argv).message
 
 
+def damage(results: Path, name: str, text: str = "[" * 200_000) -> None:
+    (results / name).mkdir()
+    (results / name / "run.json").write_text(text)
+
+
+def test_damaged_runs_that_a_pattern_finds_are_left_out_and_told(results: Path) -> None:
+    damage(results, "before-5")
+    damage(results, "before-6", '{"schema_version": 1, "id": "r", "prof')
+    done = run("compare", "before-*", "after-*", "--fail", "list-pods.p50:10%")
+
+    assert 99 == done.exit_code
+    assert [
+        "results/before-5 is left out: run.json: nested too deeply",
+        "results/before-6 is left out: run.json: line 1: cut short or no JSON: Unterminated string starting at",
+    ] == [line.partition(" (")[0] for line in done.stderr.splitlines()]
+
+    saved = run("baseline", "save", "main", "before-*")
+    assert "main.json: 4 runs" in saved.stdout
+    assert 2 == saved.stderr.count("is left out")
+
+    whole = run("compare", "results", "after-*")
+    assert 0 == whole.exit_code
+    assert 2 == whole.stderr.count("is left out")
+
+
+def test_a_damaged_run_that_is_named_is_an_error_and_so_is_a_pattern_of_nothing_else(results: Path) -> None:
+    damage(results, "bad-1")
+    damage(results, "bad-2")
+
+    assert "results/bad-1/run.json: nested too deeply" == refused("compare", "bad-1", "after-*").message
+    message = refused("compare", "bad-*", "after-*").message
+    assert "bad-*: nothing of it can be read: results/bad-1: run.json: nested too deeply (and 1 more)" == message
+
+
+def test_a_damaged_baseline_ends_no_list_and_no_pattern(results: Path) -> None:
+    run("baseline", "save", "main", "before-*")
+    (results.parent / ".scaletest" / "baselines" / "deep.json").write_text("[" * 200_000)
+    listed = run("baseline", "list").output.splitlines()
+
+    assert 2 == len(listed)
+    assert listed[0].startswith("deep  unreadable: ")
+    assert listed[0].endswith("deep.json: nested too deeply")
+    done = run("compare", ".scaletest/baselines/*.json", "after-*")
+    assert 0 == done.exit_code
+    assert ".scaletest/baselines/deep.json is left out: nested too deeply\n" == done.stderr
+
+
 def test_a_metric_that_is_nowhere_is_answered_with_the_near_ones() -> None:
     assert "p99" in str(refused("compare", "before-0", "after-0", "--fail", "p98:10%").hint)
 

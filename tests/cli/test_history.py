@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -62,6 +63,22 @@ def test_few_runs_have_no_verdict() -> None:
     done = run("history", "2026110[1-4]*")
     assert 0 == done.exit_code
     assert "? too few runs: 4, 8 are wanted: flow.agents.p50, flow.agents.p90" in done.output
+
+
+def test_damaged_runs_that_a_pattern_finds_are_told_and_passed_over(project: Path) -> None:
+    damaged = project / "results" / "20261106T031700Z-damaged"
+    damaged.mkdir()
+    (damaged / "run.json").write_text("[" * 200_000)
+    try:
+        done = run("history", "2026110*", "--metric", METRIC, "--format", "json")
+        everything = run("history", "--metric", METRIC, "--format", "json")
+    finally:
+        shutil.rmtree(damaged)
+
+    assert 0 == done.exit_code, done.exception
+    assert f"results/{damaged.name} is left out: run.json: nested too deeply\n" == done.stderr
+    assert ["run.json: nested too deeply"] == [item["why"] for item in json.loads(done.stdout)["passed_over"]]
+    assert damaged.name in {item["run"] for item in json.loads(everything.stdout)["passed_over"]}
 
 
 def test_saved_baselines_are_a_history(project: Path) -> None:

@@ -90,8 +90,9 @@ def test_a_comparison_goes_into_every_form_that_people_read(results: Path, tmp_p
 
 def test_what_is_no_comparison_is_refused(results: Path, tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "deep.json").write_text("[" * 200_000, encoding="utf-8")
 
-    for name in ("other.json", "none.json"):
+    for name in ("other.json", "deep.json", "none.json"):
         done = scaletest("report", "latest", "--format", "html", "--comparison", name)
         assert isinstance(done.exception, RunDirectoryError)
 
@@ -200,7 +201,8 @@ def test_runs_are_listed_by_profile_verdict_and_age(results: Path, options: list
     assert names(scaletest("runs", "list", "--format", "json", *options)) == found
 
 
-def test_the_list_says_what_each_came_to(results: Path) -> None:
+def test_the_list_says_what_each_came_to(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     text = scaletest("runs", "list").output
 
     assert "incomplete" in text
@@ -217,6 +219,63 @@ def test_what_cannot_be_read_is_listed_as_such_and_what_is_no_run_is_not(results
     assert len(listed) == 3
     (unreadable,) = (item for item in listed if item["outcome"] == "unreadable")
     assert "newer scaletest" in unreadable["said"]
+
+
+def test_one_damaged_run_takes_no_room_from_the_others_and_is_told_below_the_table(results: Path) -> None:
+    first, killed, newest = sorted(results.iterdir())
+    message = "line 1: cut short or no JSON: Expecting value"
+    (newest / RUN_INFO_NAME).write_text("no JSON " * 50, encoding="utf-8")
+    (killed / JOURNAL_NAME).unlink()
+    (first / VERDICT_NAME).write_text("[" * 200_000, encoding="utf-8")
+    text = scaletest("runs", "list").output
+    table, _, below = text.strip("\n").partition("\n\n")
+
+    header, *rows = table.splitlines()
+    assert ["run", "profile", "verdict", "size"] == header.split()
+    assert [first.name, killed.name, newest.name] == [
+        row.split()[0] for row in sorted(rows, key=lambda row: row.split()[0])
+    ]
+    assert sorted(["unreadable", "incomplete", "unreadable"]) == sorted(row.split()[2] for row in rows)
+    assert "there is no journal" in table
+    assert 2 == table.count("see below")
+    assert message not in table
+    told = " ".join(below.split())
+    assert 1 == told.count(f"{newest.name}: {RUN_INFO_NAME}: {message}")
+    assert 1 == told.count(f"{first.name}: {VERDICT_NAME}: nested too deeply")
+
+
+def test_a_long_reason_or_profile_leaves_the_other_columns_whole(results: Path) -> None:
+    newest = max(results.iterdir())
+    verdict = json.loads((newest / VERDICT_NAME).read_text(encoding="utf-8"))
+    write_json(newest / VERDICT_NAME, {**verdict, "reasons": ["because " * 60]})
+    (row,) = [line for line in scaletest("runs", "list").output.splitlines() if newest.name in line]
+
+    assert [newest.name, "other", "fail"] == row.split()[:3]
+    assert "…" in row
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{", '{"schema_version": 1, "outcome": 5, "reasons": []}', '{"outcome": "pass", "reasons": "x"}',
+     '{"outcome": "pass", "exit_code": NaN, "reasons": []}'],
+)  # fmt: skip
+def test_a_damaged_verdict_ends_no_list(results: Path, text: str) -> None:
+    newest = max(results.iterdir())
+    (newest / VERDICT_NAME).write_text(text, encoding="utf-8")
+    listed = json.loads(scaletest("runs", "list", "--format", "json").output)
+
+    assert ("unreadable", True) == (listed[-1]["outcome"], listed[-1]["said"].startswith(f"{VERDICT_NAME}: "))
+
+
+def test_a_run_directory_of_any_name_is_listed_and_reported(results: Path) -> None:
+    odd = max(results.iterdir()).rename(results / "99\udcff\x1b[2J")
+
+    assert "99\ufffd\ufffd[2J" in scaletest("runs", "list").output
+    listed = json.loads(scaletest("runs", "list", "--format", "json").output)
+    assert "results/99\ufffd\x1b[2J" in {item["directory"] for item in listed}
+    for form in FORMS:
+        done = scaletest("report", str(odd), "--format", form)
+        assert done.exit_code == 0, done.exception
 
 
 def test_nothing_is_removed_without_a_yes(results: Path) -> None:

@@ -90,3 +90,22 @@ def test_a_signal_before_the_run_begins_ends_in_130(tmp_path: Path, signum: sign
     assert 130 == run.returncode
     assert "Traceback" not in said
     assert not (tmp_path / "run").exists()
+
+
+def test_no_text_from_a_file_steers_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text('name: "a\\e[2J\\u202e"\n', encoding="utf-8")
+    done = shell(f"cd {tmp_path} && {SCALETEST} profiles validate p.yaml")
+
+    assert done.returncode == 2
+    assert "p.yaml:1: name: " in done.stderr
+    assert not {"\x1b", "\u202e"} & set(done.stderr)
+
+
+@pytest.mark.parametrize(("terminal", "there"), [(False, True), (True, False)])
+def test_a_document_is_handed_over_as_it_is_but_to_a_terminal(terminal: bool, there: bool) -> None:
+    command = f"{SCALETEST} profiles show smoke --set summary=a\u202e --format json"
+    done = shell(f"script -qec '{command}' /dev/null" if terminal else command)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert there == ("\u202e" in done.stdout)
+    assert there != ("a\ufffd" in done.stdout)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextvars
 import io
+import re
 
 import pytest
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from scaletest.core.consoles import Color, choose_color, color_system, console
 
@@ -43,3 +47,25 @@ def test_colours_follow_the_option_then_the_environment_then_the_stream(
 
     assert expected == contextvars.copy_context().run(draw)
     assert expected == ("\x1b" in stream.getvalue())
+
+
+@pytest.mark.parametrize("color", [Color.ALWAYS, Color.NEVER])
+def test_only_styles_make_escape_sequences(color: Color) -> None:
+    hostile = "a\x1b[2Jb\x9b\u202e"
+    table = Table(f"head {hostile}", box=None)
+    table.add_row(Text(hostile, "red"))
+    table.add_row(hostile)
+    stream = io.StringIO()
+
+    def draw() -> None:
+        choose_color(color)
+        for item in (table, Padding(Text(hostile), 1), Text(hostile), hostile):
+            console(stream, width=80).print(item, markup=False)
+
+    contextvars.copy_context().run(draw)
+    styles = re.compile(r"\x1b\[[0-9;]*m")
+
+    assert (color is Color.ALWAYS) == bool(styles.search(stream.getvalue()))
+    plain = styles.sub("", stream.getvalue())
+    assert 6 == plain.count("a\ufffd[2Jb\ufffd\ufffd")
+    assert not [item for item in plain if item != "\n" and not item.isprintable()]

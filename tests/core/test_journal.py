@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.core.journal import SCHEMA_VERSION, JournalFile, JournalReader, MemoryJournal, Record
+from scaletest.core.journal import (
+    SCHEMA_VERSION,
+    WHOLE,
+    JournalDamage,
+    JournalFile,
+    JournalReader,
+    MemoryJournal,
+    Record,
+)
 
 WRITER = """
 import sys, time
@@ -189,14 +197,41 @@ def test_after_a_short_write_the_next_record_stands_on_its_own_line(tmp_path: Pa
     assert 1 == reader.broken_lines
 
 
-def test_text_that_is_no_unicode_is_kept_as_python_has_it(tmp_path: Path) -> None:
+def test_text_that_is_no_unicode_is_written_and_read_as_what_can_be_written_again(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    argv = [os.fsdecode(b"--set"), os.fsdecode(b"caf\xe9")]
     journal = JournalFile(path, src="runner", clock_origin_s=0)
-    journal.append("run.start", argv=argv)
+    journal.append("run.start", argv=[os.fsdecode(b"--set"), os.fsdecode(b"caf\xe9"), "\U0001f600 \\ud800"])
     journal.close()
 
-    assert [argv] == [record["argv"] for record in read(path)[0]]
+    assert b"caf\\udce9" in path.read_bytes()
+    assert [["--set", "caf\ufffd", "\U0001f600 \\ud800"]] == [record["argv"] for record in read(path)[0]]
+
+
+def test_the_reader_knows_the_line_of_each_record_and_of_the_first_that_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(line(n=1) + b"\n" + line(n=2) + b"torn\n" + line(n=3))
+    reader = JournalReader(path)
+    found = [(number, record["n"]) for number, record in reader.read_numbered()]
+    with path.open("ab") as stream:
+        stream.write(b"again\n" + line(n=4) + b'{"cut')
+    found += [(number, record["n"]) for number, record in reader.read_numbered()]
+
+    assert [(1, 1), (3, 2), (5, 3), (7, 4)] == found
+    assert JournalDamage(broken_lines=3, first_broken_line=4, cut_end=True) == reader.damage
+
+
+def test_what_is_missing_of_a_journal_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    assert JournalDamage(found=False) == read(path)[1].damage
+
+    path.touch()
+
+    assert WHOLE == read(path)[1].damage
+
+    path.write_bytes(b"{")
+
+    assert JournalDamage(broken_lines=1, first_broken_line=1, cut_end=True) == read(path)[1].damage
 
 
 def test_the_memory_journal_keeps_what_it_returns() -> None:

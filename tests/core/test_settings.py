@@ -99,8 +99,20 @@ def test_a_table_that_is_none_and_a_file_that_is_no_text_are_refused(tmp_path: P
     with pytest.raises(UsageError, match=r"pyproject\.toml:2: tool\.scaletest: no table"):
         resolve(tmp_path, project="[tool]\nscaletest = 1\n")
     (tmp_path / "pyproject.toml").write_bytes(b"\xff")
-    with pytest.raises(UsageError, match=r"pyproject\.toml: cannot be read"):
+    with pytest.raises(UsageError, match=r"pyproject\.toml: cannot be read: line 1: not UTF-8"):
         resolve(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(f"a = {'[' * 5_000}", "nested too deeply"), (f"a = {'9' * 5_000}", "a number of thousands of digits")],
+    ids=["brackets", "digits"],
+)
+def test_a_file_that_no_parser_takes_is_refused_as_any_other(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"pyproject\.toml: cannot be read: {message}"):
+        resolve(tmp_path, project=text)
+    with pytest.raises(UsageError, match=message):
+        resolve(tmp_path, user=text)
 
 
 def test_a_mistake_in_the_environment_names_the_variable_and_a_strange_one_is_kept(tmp_path: Path) -> None:

@@ -133,7 +133,19 @@ def test_a_syntax_error_has_its_line_and_a_plain_reason(text: str, line: int, sa
 
 
 def test_deep_nesting_is_refused() -> None:
-    assert "is nested too deeply" == first_problem("[" * 20_000)[1]
+    assert (3, "is nested too deeply: no profile is") == first_problem("a:\n- b\n- " + "[" * 20_000)
+    assert "is nested too deeply: no profile is" == first_problem("- " * 5_000 + "x")[1]
+    assert (2, "is nested too deeply: no profile is") == first_problem("a: 1\nb: " + "[" * 80 + "]" * 80)
+
+
+def test_aliases_do_not_nest_deeper_than_text_may() -> None:
+    levels = ["a0: &a0 [x]", *(f"a{i}: &a{i} [[[[[*a{i - 1}]]]]]" for i in range(1, 40))]
+
+    assert "is nested too deeply: no profile is" == first_problem("\n".join(levels))[1]
+
+
+def test_a_lone_surrogate_is_replaced() -> None:
+    assert {"a\ufffd": "\ufffdx"} == parse_text('"a\\udfff": "\\ud800x"\n', "p").data
 
 
 def test_a_key_that_is_a_list_is_refused() -> None:

@@ -82,9 +82,11 @@ def test_names_are_those_of_files(name: str, tmp_path: Path) -> None:
     ("text", "message"),
     [
         (None, "no such baseline"),
-        ("", "cut short or no JSON"),
+        ("", "empty"),
+        pytest.param("[" * 200_000, "nested too deeply", id="brackets"),
         ('{"kind": "scaletest-base', "cut short or no JSON"),
-        ("[]", "of another program"),
+        ("[]", "no JSON object"),
+        ('{"kind": "scaletest-baseline", "schema_version": "1"}', "schema_version: a whole number is wanted"),
         ('{"kind": "other", "schema_version": 1}', "of another program"),
         ('{"kind": "scaletest-baseline", "schema_version": 2}', "written by a newer scaletest"),
         ('{"kind": "scaletest-baseline", "schema_version": 1}', "saved_at: Field required"),

@@ -104,5 +104,11 @@ def test_a_pattern_may_be_of_baselines(tmp_path: Path) -> None:
     side = find_side(f"{tmp_path}/nightly/*.json", tmp_path, tmp_path)
     assert 3 == len(side.runs)
     assert {None} == {run.directory for run in side.runs}
+    (tmp_path / "nightly" / "torn.json").write_text("{")
+    again = find_runs((f"{tmp_path}/nightly/*.json",), tmp_path, tmp_path)
+    assert 3 == len(again.runs)
+    (passed_over,) = again.passed_over
+    assert f"{tmp_path}/nightly/torn.json" == passed_over.run
+    assert passed_over.why.startswith("line 1: cut short or no JSON")
     with pytest.raises(RunDirectoryError, match="matches no baseline"):
         find_side(f"{tmp_path}/daily/*.json", tmp_path, tmp_path)

@@ -117,3 +117,12 @@ def test_a_search_shows_the_load_that_is_tried_and_what_was_found() -> None:
     text = "\n".join(lines_of(live, 275.0, 120))
 
     assert "phase search  2m56s, step 4 for 15 s: agents = 140 (ramp); 100 holds, 200 fails" in text
+
+
+def test_no_text_of_a_record_steers_the_terminal() -> None:
+    line = Text.assemble(("a\x1b[2J", "red"), "\u202eb")
+    (plain,) = to_lines([line], unicode=True, colors=None)
+    (coloured,) = to_lines([line], unicode=True, colors="256")
+
+    assert "a\ufffd[2J\ufffdb" == plain
+    assert "\x1b[31ma\ufffd[2J\x1b[0m\ufffdb" == coloured

@@ -100,3 +100,10 @@ def test_the_writer_writes_ascii_where_nothing_else_can_be_shown() -> None:
     stream.flush()
 
     assert raw.getvalue() == b"    4.0 s  control plane ready after 100 us\n"
+
+
+def test_no_text_of_a_record_steers_the_terminal() -> None:
+    stream = io.StringIO()
+    ProgressWriter(stream)(record("note", 1.0, level="info", text="a\x1b[2J\u202eb"))
+
+    assert "    1.0 s  a\ufffd[2J\ufffdb\n" == stream.getvalue()

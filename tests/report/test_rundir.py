@@ -12,11 +12,14 @@ import pytest
 from scaletest.analysis.verdict import Outcome
 from scaletest.core.errors import RunDirectoryError
 from scaletest.core.journal import JOURNAL_NAME
+from scaletest.core.rundir import RUN_INFO_NAME
 from scaletest.report.build import build
 from scaletest.report.document import Document
+from scaletest.report.json_report import render_json
+from scaletest.report.page.render import render_page
 from scaletest.report.rundir import find_run, load_run
 from scaletest.report.terminal import render
-from tests.analysis.journals import record, small_run, write_run
+from tests.analysis.journals import record, run_info, small_run, write_run
 
 
 def test_a_finished_run_is_read_whole(tmp_path: Path) -> None:
@@ -41,10 +44,14 @@ class Killed:
         (self.directory / JOURNAL_NAME).write_bytes(journal)
         document = build(load_run(self.directory))
         assert document.verdict.outcome == "incomplete"
-        assert document.verdict.reasons[0].startswith("killed at ")
         assert document.journal.records == records
         assert document.journal.broken_lines == (1 if more_bytes else 0)
-        assert ("1 broken line" in document.verdict.reasons[0]) == bool(more_bytes)
+        reason = document.verdict.reasons[0]
+        if records:
+            assert reason.startswith("killed at ")
+            assert ("1 broken line" in reason) == bool(more_bytes)
+        else:
+            assert reason == f"{JOURNAL_NAME} {'has no whole line' if more_bytes else 'is empty'}: nothing was measured"
         return document
 
 
@@ -83,7 +90,7 @@ def test_a_torn_line_within_the_journal_is_skipped_and_said(tmp_path: Path) -> N
 
     assert run.journal.broken_lines == 2
     assert run.journal.records == len(lines)
-    assert f"journal: 2 broken of {len(lines) + 2} records" in render(build(run), width=140)
+    assert f"journal: 2 broken (first in line 51) of {len(lines) + 2} records" in render(build(run), width=140)
 
 
 def test_lines_of_a_newer_version_are_passed_over_and_said(tmp_path: Path) -> None:
@@ -111,11 +118,59 @@ def test_a_journal_that_is_a_directory_is_refused(tmp_path: Path) -> None:
         load_run(directory)
 
 
-def test_a_run_without_a_journal_was_killed_at_its_very_beginning(tmp_path: Path) -> None:
+def test_a_run_without_a_journal_is_told_as_one(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run", [])
     (directory / JOURNAL_NAME).unlink()
+    run = load_run(directory)
 
-    assert load_run(directory).verdict.reasons[0] == "killed at 0.0 s before the first phase"
+    assert run.verdict.reasons[0] == "there is no journal.jsonl: nothing was measured"
+    assert "nothing was measured: there is nothing to judge" in render(build(run), width=140)
+
+
+def test_records_with_impossible_numbers_are_left_out_and_told_with_their_line(tmp_path: Path) -> None:
+    records = small_run()
+    damaged = [{**item, "latency_s": -5.0} if item["kind"] == "probe" else item for item in records]
+    run = load_run(write_run(tmp_path / "run", damaged))
+    first = next(number for number, item in enumerate(records, start=1) if item["kind"] == "probe")
+    probes = sum(item["kind"] == "probe" for item in records)
+
+    assert not run.state.probes.get("operator")
+    assert run.verdict.outcome is Outcome.INVALID
+    said = f"journal: {probes} malformed (probe {probes}; first in line {first}) of {len(records)} records"
+    assert said == run.verdict.reasons[0]
+    text = render(build(run), width=200)
+    assert said in text
+    assert "the file was changed or damaged later" in text
+    assert "-5.0" not in text
+
+
+@pytest.mark.parametrize("form", ["text", "json", "page"])
+def test_a_lone_surrogate_in_a_run_breaks_no_report(form: str, tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run\udcff", small_run())
+    for name, old in ((RUN_INFO_NAME, '"smoke"'), (RUN_INFO_NAME, '"6.1.0"'), (JOURNAL_NAME, '"heartbeats of')):
+        text = (directory / name).read_text(encoding="utf-8")
+        assert old in text
+        (directory / name).write_text(text.replace(old, f'{old[:-1]}\\ud800"' if old.endswith('"') else '"\\ud800'))
+    run = load_run(directory)
+    document = build(run)
+    rendered = {
+        "text": lambda: render(document, width=100),
+        "json": lambda: render_json(document),
+        "page": lambda: render_page(run, document),
+    }[form]()
+
+    assert "smoke\ufffd" in rendered
+    assert rendered.encode()
+
+
+def test_nothing_in_a_run_steers_a_terminal(tmp_path: Path) -> None:
+    hostile = "\x1b[31mred\x1b]0;x\x07 \x9b2J \u202eleft"
+    records = [*small_run(), record("note", 35.0, level="warning", text=f"note {hostile}")]
+    info = run_info(profile={**run_info().profile, "summary": f"summary {hostile}"}, facts={f"a {hostile}": hostile})
+    text = render(build(load_run(write_run(tmp_path / "run", records, info))), width=100)
+
+    assert "\ufffd[31mred\ufffd]0;x" in text
+    assert not [item for item in text if item != "\n" and not item.isprintable()]
 
 
 def test_a_run_that_is_still_going_on_is_said_to_be(tmp_path: Path) -> None:

@@ -112,7 +112,9 @@ def test_a_long_story_loses_its_middle() -> None:
 def test_a_report_of_nothing_is_a_report(tmp_path: Path) -> None:
     text = render(build(load_run(write_run(tmp_path / "run", []))), width=80)
 
-    assert "killed at 0.0 s before the first phase" in text
+    assert "INCOMPLETE" in text
+    assert text.count("journal.jsonl is empty: nothing was measured") == 2
+    assert "killed" not in text
 
 
 def test_requests_are_told_by_server_once_there_are_several() -> None:

@@ -254,9 +254,12 @@ def test_two_processes_do_not_run_the_same_matrix(scenario: Scenario) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "cannot be read"),
-        ('{"schema_version": 1', "cannot be read"),
-        ("[]", "of another program"),
+        ("", "empty"),
+        ('{"schema_version": 1', "line 1: cut short or no JSON"),
+        ("[]", "no JSON object"),
+        pytest.param("[" * 200_000, "nested too deeply", id="brackets"),
+        ("{}", "of another program"),
+        ('{"schema_version": "1"}', 'schema_version: a whole number is wanted, not "1"'),
         ('{"schema_version": 2}', "newer scaletest"),
         ('{"schema_version": 1}', "id: Field required"),
     ],

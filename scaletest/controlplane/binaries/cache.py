@@ -24,6 +24,7 @@ from typing import Any
 from scaletest.controlplane.binaries.progress import Progress
 from scaletest.controlplane.binaries.versions import COMPONENTS, Wanted, component_named
 from scaletest.core.errors import EnvironmentProblem, ResourceShortage
+from scaletest.core.foreignfiles import parse_json
 from scaletest.core.paths import cache_dir
 
 __all__ = ["BinaryCache", "CachedBinary", "Damage", "Record", "sha256_of"]
@@ -179,7 +180,7 @@ def _record_path(program: Path) -> Path:
 
 def _read_record(program: Path) -> Record | None:
     try:
-        data: Any = json.loads(_record_path(program).read_text(encoding="utf-8"))
+        data: Any = parse_json(_record_path(program).read_bytes())
         return Record(str(data["sha256"]), int(data["size_bytes"]), str(data["origin"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
