@@ -119,7 +119,7 @@ def test_a_profile_whose_parts_fit_has_no_issues() -> None:
         (locustfile("a\0b"), "flows.singles.locustfile.path: no such file: "),
         (
             sets("flows", "agents", "agents", "processes", to=64),
-            "flows.agents.agents.processes: each process has nodes of its own, and of 15 there are too few for 64 processes",
+            "flows.agents.agents.processes: each process has nodes of its own, and of 35 there are too few for 64 processes",
         ),
         (no_nodes(), "flows.agents.agents.perNode: the fleet has no nodes when this flow starts"),
         (no_nodes(agents={"count": 1, "rollout": "1/s"}, identity="node"), "flows.agents.identity: each client is its node"),

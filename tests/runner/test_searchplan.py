@@ -67,4 +67,4 @@ def test_the_time_is_bounded(tmp_path: Path) -> None:
     # 50 to 4,000 by twos: 8; from a factor of two to 5 % four halvings and one for tidy numbers; two to confirm.
     assert 15 == found.trials
     assert 15 * 30 <= found.shortest_s < found.longest_s
-    assert 3_600 + 120 + (10 + 3 * 10) + 4 * (30 + 120) + 2 * 120 == longest_s(found.spec)
+    assert 3_600 + 120 + (10 + 3 * 10) + 4 * (30 + 120) + 3 * 120 == longest_s(found.spec)
