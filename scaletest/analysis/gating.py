@@ -1,7 +1,8 @@
 """The regression gate: rules such as ``p99:10%`` held against the changes of a comparison.
 
-The metrics of a rule are named in full, or from any dot on; ``*`` stands for anything; ``kube-`` may be left out, and what stands in
-brackets: ``apiserver.memory``, ``operator.p50``, ``flow.*.p99``. ``max_rps`` is ``search.capacity``. What is allowed is a share of the base
+The metrics of a rule are named in full, or from any dot on; ``*`` stands for anything between two dots, at the end for all that
+follows; ``kube-`` may be left out, and what stands in brackets: ``apiserver.memory``, ``operator.p50``, ``flow.*.p99``, ``probe.*``.
+``max_rps`` is ``search.capacity``. What is allowed is a share of the base
 (``10%``), of shares percentage points, or an amount with the metric's unit (``50ms``, ``200MiB``, ``1``).
 
 A rule fails where a metric got worse by more than is allowed, and both tests of the comparison say that it is no chance.
@@ -18,10 +19,10 @@ from typing import Final, Literal
 
 from scaletest.analysis.changes import SETTING, Change, Setting
 from scaletest.analysis.comparison import Comparison, What, names_of
-from scaletest.analysis.metrickinds import MetricKind, Scale, Unit, split_name
+from scaletest.analysis.metrickinds import ANY, MetricKind, Scale, Unit, kind_of, split_name
 from scaletest.core import units
 from scaletest.core.errors import ExitCode, UsageError
-from scaletest.profile.gate import split_rule
+from scaletest.core.gaterules import split_rule
 from scaletest.profile.objectives import Dimension
 
 __all__ = [
@@ -42,6 +43,7 @@ GateOutcome = Literal["pass", "fail", "undecided"]
 Despite = Literal["profile", "host", "versions", "limits", "few-samples"]
 """What a gate is told not to mind."""
 
+_ANYBODY: Final = f"[{ANY}]"
 _ALIASES: Final = {"max_rps": "search.capacity", "max_load": "search.capacity"}
 _DIMENSIONS: Final[dict[Unit, Dimension]] = {
     "seconds": Dimension.DURATION, "bytes": Dimension.BYTES, "per_second": Dimension.RATE, "cores": Dimension.COUNT,
@@ -80,8 +82,10 @@ class Rule:
     def matches(self, metric: str) -> bool:
         """Whether the rule is about a metric."""
         wanted, have = split_name(_ALIASES.get(self.metrics, self.metrics)), split_name(metric)
-        tail = have[len(have) - len(wanted) :]
-        return len(wanted) <= len(have) and all(map(_part_matches, wanted, tail))
+        first = len(have) - len(wanted)
+        if wanted[-1] == ANY:
+            return any(all(map(_part_matches, wanted, have[start:])) for start in range(first + 1))
+        return first >= 0 and all(map(_part_matches, wanted, have[first:]))
 
 
 ALL_RULE: Final = Rule("any metric", "default", "*", None)
@@ -89,6 +93,10 @@ ALL_RULE: Final = Rule("any metric", "default", "*", None)
 
 
 def _part_matches(wanted: str, part: str) -> bool:
+    if part == ANY:
+        return True
+    if part.endswith(_ANYBODY):
+        wanted = wanted.partition("[")[0]
     forms = {part, part.partition("[")[0]}
     forms |= {form.removeprefix("kube-") for form in forms}
     # Brackets are part of a name here, not a set of characters.
@@ -159,11 +167,17 @@ def decide(
     return Gate(_outcome(kept, checks), kept, tuple(checks))
 
 
-def refuse_unknown(rules: Sequence[Rule], names: Sequence[str]) -> None:
-    """Raise UsageError, with the near names, for a rule about none of the metrics that there are."""
+def refuse_unknown(rules: Sequence[Rule], names: Sequence[str], where: str = "these runs") -> None:
+    """Raise UsageError for a rule about none of the metrics that there are, with the near names, and for an amount that its metrics have not.
+
+    Names may hold ``*`` (``measures.possible_metrics``).
+    """
     for rule in rules:
-        if not any(rule.matches(name) for name in names):
-            raise _no_metric(rule, names)
+        matched = [name for name in names if rule.matches(name)]
+        if not matched:
+            raise _no_metric(rule, names, where)
+        for kind in filter(None, map(kind_of, matched)):
+            rule.allows(kind, base=1.0)
 
 
 def _outcome(kept: Sequence[str], checks: Sequence[Check]) -> GateOutcome:
@@ -227,10 +241,11 @@ def _worst_end(change: Change) -> float:
     return math.inf if math.isnan(end) else end
 
 
-def _no_metric(rule: Rule, names: Sequence[str]) -> UsageError:
+def _no_metric(rule: Rule, names: Sequence[str], where: str) -> UsageError:
     short = {".".join(split_name(name)[-count:]) for name in names for count in (1, 2, 3)} | set(names)
-    near = difflib.get_close_matches(rule.metrics, sorted(short), n=5, cutoff=0.5)
-    msg = f"{rule.text} ({rule.given_by}): no metric {rule.metrics} in these runs"
+    whole = sorted(name for name in short if ANY not in name)
+    near = difflib.get_close_matches(rule.metrics, whole, n=5, cutoff=0.5)
+    msg = f"{rule.text} ({rule.given_by}): no metric {rule.metrics} in {where}"
     listed = near or sorted({split_name(name)[-1] for name in names})
     return UsageError(msg, hint=f"{'Near' if near else 'There are'}: {', '.join(listed)}")
 

@@ -23,13 +23,15 @@ from typing import Any, Final
 from scaletest.analysis.evaluate import Measured, measure
 from scaletest.analysis.flows import FlowSeries
 from scaletest.analysis.incident import analyse
-from scaletest.analysis.metrickinds import Metric
+from scaletest.analysis.metrickinds import ANY, Metric
 from scaletest.analysis.series import Span
 from scaletest.analysis.state import PhaseSpan, RunState
 from scaletest.core.rundir import RunInfo
+from scaletest.profile.levers import component_names
 from scaletest.profile.objectives import Subject
+from scaletest.profile.schema import Profile
 
-__all__ = ["MOST_BLOCKS", "RunMeasures", "Steady", "measure_run", "steady_part"]
+__all__ = ["MOST_BLOCKS", "RunMeasures", "Steady", "measure_run", "possible_metrics", "steady_part"]
 
 SHORTEST_S: Final = 5.0
 """A steady part shorter than this is none."""
@@ -50,7 +52,10 @@ _QUANTILES: Final = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "event_p50": 0.5, "eve
 _FLOW: Final = ("p50", "p90", "p99", "service_p99", "event_p50", "event_p99", "rate", "error_rate", "answer_bytes")
 _STEP: Final = ("p50", "p99", "error_rate", "answer_bytes")
 _PROBE: Final = ("p50", "p90", "p99", "success_rate")
+_COMPONENT: Final = ("memory", "cpu")
+_KILLS: Final = ("restarts", "oom_kills")
 _ETCD: Final = ("fsync_p99", "commit_p99", "db_size")
+_SEARCH: Final = ("capacity", "recovery")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,22 @@ def measure_run(
     )
 
 
+def possible_metrics(profile: Profile) -> list[str]:
+    """Return the names of what runs of a profile may have, before there is one: with ``*`` for what only a run will tell."""
+    if profile.search is not None:
+        return [f"search.{name}" for name in _SEARCH]
+    names = [f"etcd.{name}" for name in _ETCD] + [f"apf.{ANY}.rejected"]
+    for flow in profile.flows:
+        names += [f"flow.{flow}.{name}" for name in _FLOW] + [f"flow.{flow}.{ANY}.{name}" for name in _STEP]
+    for probe in profile.probes:
+        names += [f"probe.{probe}[{ANY}].{name}" for name in (*_PROBE, "locked_out")]
+    for component in component_names(profile):
+        names += [f"component.{component}.{name}" for name in (*_COMPONENT, *_KILLS)]
+    for phase in profile.phases:
+        names += [f"incident.{phase.name}.{name}" for name in ("recovery", "recovered", "slo_recovery")]
+    return names
+
+
 def steady_part(state: RunState) -> Steady | None:
     """Return the longest steady time within a phase, at least 5 s long; None when there is none."""
     best: Steady | None = None
@@ -175,8 +196,8 @@ def _wanted(state: RunState) -> Iterator[_Wanted]:
             yield from (_plain(state, Subject("probe", probe, None, identity, name)) for name in _PROBE)
             yield _plain(state, Subject("probe", probe, None, identity, "locked_out"), steady=False)
     for component in sorted(set(state.components) - OWN):
-        yield from (_plain(state, Subject("component", component, None, None, name)) for name in ("memory", "cpu"))
-        for name in ("restarts", "oom_kills"):
+        yield from (_plain(state, Subject("component", component, None, None, name)) for name in _COMPONENT)
+        for name in _KILLS:
             yield _plain(state, Subject("component", component, None, None, name), steady=False)
     for level in sorted(state.api_servers.levels):
         yield _plain(state, Subject("apf", level, None, None, "rejected"), steady=False)
@@ -202,7 +223,7 @@ def _flow(state: RunState, flow: str, step: str | None, name: str) -> _Wanted:
 
 
 def _search(state: RunState) -> Iterator[_Wanted]:
-    for name in ("capacity", "recovery"):
+    for name in _SEARCH:
         yield _plain(state, Subject("search", None, None, None, name), steady=False)
 
 

@@ -16,10 +16,13 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["MEASURES", "Better", "Metric", "MetricKind", "Scale", "Unit", "kind_of", "section_of", "split_name"]
+__all__ = ["ANY", "MEASURES", "Better", "Metric", "MetricKind", "Scale", "Unit", "kind_of", "section_of", "split_name"]
 
 Unit = Literal["seconds", "share", "bytes", "per_second", "cores", "count"]
 Better = Literal["lower", "higher"]
+
+ANY: Final = "*"
+"""Stands for anything in the name of a metric: in a rule, and in names that only a run will fill."""
 
 _PARTS: Final = re.compile(r"(?:[^.\[]|\[[^\]]*\])+")
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from scaletest.cli._cleaning import clean_dead_clusters, tell_cleaned
 from scaletest.cli._streams import answer, hand_over, say, task_progress
 from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import locate_all, parse_binary_flags
@@ -24,8 +25,9 @@ from scaletest.controlplane.plan import Limits
 from scaletest.controlplane.ports import PORT_ROLES, PortRole
 from scaletest.controlplane.record import ClusterRecord
 from scaletest.core.errors import Interrupted, ResourceShortage, UsageError
+from scaletest.core.mistakes import expected
 from scaletest.core.processes import ProcessId
-from scaletest.core.units import format_bytes, format_count, format_duration
+from scaletest.core.units import format_bytes, format_count, format_duration, whole_number
 from scaletest.fleet import FleetTarget, seed_fleet, wait_nodes_ready
 from scaletest.profile.schema import ComponentName, ControlPlaneSpec, FleetSpec, PoolSpec
 
@@ -65,8 +67,7 @@ def up(request: UpRequest) -> None:
     limits = default_limits(read_host())
     _refuse_if_too_large(fleet, limits)
     registry.check_name(request.name)
-    for cleaned in registry.clean_dead():
-        say(str(cleaned))
+    clean_dead_clusters()
     binaries = locate_all(spec.kubernetes, spec.etcd, explicit=explicit, progress=task_progress())
     say(f"starting Kubernetes {binaries.kubernetes} with etcd {binaries.etcd}")
     wanted = ClusterRequest(
@@ -123,11 +124,10 @@ async def _fill(cluster: KwokControlPlane, fleet: FleetSpec) -> None:
 
 
 def _control_plane(request: UpRequest) -> ControlPlaneSpec:
-    factor: str | int = request.heartbeat_factor
     given: dict[str, Any] = {
         "kubernetes": request.kubernetes,
         "etcd": request.etcd,
-        "heartbeatFactor": int(factor) if str(factor).isdigit() else factor,
+        "heartbeatFactor": whole_number(request.heartbeat_factor) or request.heartbeat_factor,
     }
     try:
         return ControlPlaneSpec.model_validate({key: value for key, value in given.items() if value is not None})
@@ -159,7 +159,7 @@ def _pool(name: str, nodes: int, pods_per_node: int) -> PoolSpec:
     try:
         return PoolSpec.model_validate({"name": name, "nodes": nodes, "podsPerNode": pods_per_node})
     except ValidationError as error:
-        msg = f"{pods_per_node} pods on a node are too many: {error.errors()[0]['msg']}"
+        msg = f"{pods_per_node} pods on a node are too many: {expected(error.errors()[0])}"
         raise UsageError(msg) from error
 
 
@@ -167,10 +167,11 @@ def _ports(flags: Sequence[str]) -> dict[PortRole, int]:
     chosen: dict[PortRole, int] = {}
     for flag in flags:
         role, _, text = flag.partition("=")
-        if role not in PORT_ROLES or not text.isdigit() or not 0 < int(text) < 65_536:
+        port = whole_number(text)
+        if role not in PORT_ROLES or port is None or not 0 < port < 65_536:
             msg = f"--port {flag}: not a component and a port"
             raise UsageError(msg, hint=f"For example --port kube-apiserver=26443; there are {', '.join(PORT_ROLES)}")
-        chosen[role] = int(text)
+        chosen[role] = port
     return chosen
 
 
@@ -261,9 +262,8 @@ def down(name: str | None, *, every: bool) -> None:
         raise UsageError(msg)
     if every:
         removed = registry.clean_dead(also_alive=True)
-        for cleaned in removed:
-            answer(str(cleaned))
+        tell_cleaned(removed, answer)
         if not removed:
             say("no clusters")
         return
-    answer(str(registry.end(name or "default")))
+    tell_cleaned([registry.end(name or "default")], answer)

@@ -7,23 +7,61 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from scaletest.cli._settings import settings, use_settings
 from scaletest.cli._streams import Verbosity, detail, set_verbosity
 from scaletest.core.consoles import Color, choose_color
-from scaletest.core.errors import UsageError
+from scaletest.core.errors import UsageError, shorten
 
-__all__ = ["ColorOption", "QuietOption", "VerboseOption", "complete_commands", "take_common"]
+__all__ = ["ColorOption", "CommandGroup", "QuietOption", "VerboseOption", "complete_commands", "take_common"]
 
 ColorOption = Annotated[Color | None, typer.Option("--color", help="When output has colours. [default: auto]")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on stderr but warnings and errors.")]
 VerboseOption = Annotated[bool, typer.Option("--verbose", "-v", help="Say on stderr where things come from.")]
 
 _HEADING = "\nExamples:\n"
+
+
+class CommandGroup(TyperGroup):
+    """The root command: what Click says of wrong arguments is as short as what we say, and in words of ours."""
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """Parse the options before the command's name."""
+        with _in_our_words():
+            return super().make_context(*args, **more)
+
+    def invoke(self, *args: Any, **more: Any) -> Any:
+        """Parse the command's own arguments, and run it."""
+        with _in_our_words():
+            return super().invoke(*args, **more)
+
+
+@contextmanager
+def _in_our_words() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        # Click's errors; Typer has classes of its own for them that it does not export.
+        if isinstance(message := getattr(error, "message", None), str):
+            setattr(error, "message", shorten(_of_pydantic(error.__cause__) or message))  # noqa: B010
+        raise
+
+
+def _of_pydantic(cause: BaseException | None) -> str | None:
+    if cause is None:
+        return None
+    # Only where something is wrong: it costs the start of a command more than all else.
+    from pydantic import ValidationError
+
+    from scaletest.core.mistakes import of_argument
+
+    return of_argument(cause) if isinstance(cause, ValidationError) else None
 
 
 def take_common(color: Color | None, *, quiet: bool, verbose: bool) -> None:

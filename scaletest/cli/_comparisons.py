@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scaletest.analysis.comparison import LeftOut, RunSet
-from scaletest.cli._formats import COMPARED, Format
-from scaletest.cli._reports import TEXT_WIDTH, ReportFile, deliver_report, parse_report_files
+from scaletest.cli._formats import Format
+from scaletest.cli._reports import TEXT_WIDTH, ReportFile, deliver_report
 from scaletest.cli._streams import tell
-from scaletest.core.errors import ExitCode, UsageError
+from scaletest.core.errors import ExitCode
 from scaletest.report.comparison_document import ComparisonDocument
 from scaletest.report.comparison_table import print_comparison, render_comparison
 from scaletest.report.github import annotation_lines
@@ -20,25 +20,7 @@ from scaletest.report.markdown import render_markdown
 from scaletest.report.markdown_comparison import comparison_cases
 from scaletest.report.sides import find_side
 
-__all__ = ["check_format", "deliver_comparison", "find_sides", "parse_comparison_files", "tell_passed_over"]
-
-
-def check_format(format_: Format, possible: Sequence[Format] = COMPARED, what: str = "a comparison") -> Format:
-    """Return a format that a comparison, or something like it, has. Raises UsageError for others."""
-    if format_ not in possible:
-        msg = f"{what} is not written as {format_}: {', '.join(possible)}"
-        raise UsageError(msg, hint="That is a form of a run's report: scaletest report RUN --format …")
-    return format_
-
-
-def parse_comparison_files(
-    texts: Iterable[str], possible: Sequence[Format] = COMPARED, what: str = "a comparison"
-) -> list[ReportFile]:
-    """Read ``FORMAT=PATH``, before anything is run. Raises UsageError."""
-    files = parse_report_files(texts)
-    for file in files:
-        check_format(file.format, possible, what)
-    return files
+__all__ = ["deliver_comparison", "find_sides", "tell_passed_over"]
 
 
 def find_sides(references: Iterable[str], results: Path, baselines: Path) -> list[RunSet]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-__all__ = ["COMPARED", "HISTORIES", "Format"]
+__all__ = ["COMPARED", "HISTORIES", "ComparisonFormat", "Format", "HistoryFormat"]
 
 
 class Format(enum.StrEnum):
@@ -23,8 +23,22 @@ class Format(enum.StrEnum):
     BENCHMARK_BIGGER = "benchmark-bigger"
 
 
-COMPARED: Final = (Format.TEXT, Format.JSON, Format.MARKDOWN, Format.JUNIT)
-"""What a comparison of runs is written as."""
+class ComparisonFormat(enum.StrEnum):
+    """What a comparison of runs is written as."""
 
-HISTORIES: Final = (Format.TEXT, Format.JSON, Format.MARKDOWN)
-"""What a history is written as."""
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+
+
+class HistoryFormat(enum.StrEnum):
+    """What a history is written as."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+COMPARED: Final = tuple(Format(form) for form in ComparisonFormat)
+HISTORIES: Final = tuple(Format(form) for form in HistoryFormat)

@@ -13,7 +13,9 @@ from scaletest.analysis.changes import Setting
 from scaletest.analysis.comparison import Comparison, RunSet, What, compare, profile_and_host_differences
 from scaletest.analysis.gatelooks import DEFAULT_REPEAT, looks, setting_of
 from scaletest.analysis.gating import Despite, Gate, Rule, decide, is_clear, refuse_unknown
-from scaletest.analysis.measures import RunMeasures
+from scaletest.analysis.measures import RunMeasures, possible_metrics
+from scaletest.cli._blame import blamed_on
+from scaletest.cli._cleaning import clean_dead_clusters
 from scaletest.cli._comparisons import deliver_comparison
 from scaletest.cli._formats import Format
 from scaletest.cli._gating import rules_for
@@ -21,10 +23,9 @@ from scaletest.cli._reports import ReportFile
 from scaletest.cli._running import RunRequest, execute_once, get_binaries
 from scaletest.cli._settings import versions_of
 from scaletest.cli._streams import answer, say, tell
-from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries
 from scaletest.controlplane.host import MemoryGauge, read_host
-from scaletest.core.errors import BaselineError, ExitCode, Interrupted, RunDirectoryError, UsageError
+from scaletest.core.errors import BaselineError, ExitCode, Interrupted, UsageError
 from scaletest.core.rundir import write_json
 from scaletest.core.settings import MOST_REPEATS, Settings
 from scaletest.core.units import format_duration
@@ -35,7 +36,7 @@ from scaletest.report.comparison_build import document_of
 from scaletest.report.sides import read_run
 from scaletest.runner.matrix import common_limits, limit_overrides
 from scaletest.runner.plan import make_plan, refuse_if_too_large
-from scaletest.runner.rundirs import default_run_dir
+from scaletest.runner.rundirs import default_run_dir, refuse_run_dir
 from scaletest.runner.versions import refuse_unknown_versions
 
 __all__ = ["COMPARISON_NAME", "GateRequest", "Rounds", "parse_against", "run_gate"]
@@ -122,13 +123,14 @@ def run_gate(request: GateRequest) -> None:
     if request.baseline is not None:
         baseline = read_baseline(baseline_path(request.baseline, request.baselines or request.settings.baselines))
         _refuse_other(baseline, new, request.despite)
-        refuse_unknown(rules, [name for run in baseline.runs.runs for name in run.metrics])
+        refuse_unknown(rules, [name for run in baseline.runs.runs for name in run.metrics], f"baseline {baseline.name}")
+    else:
+        refuse_unknown(rules, possible_metrics(new.profile), f"runs of {new.profile.name}")
     directory = request.output or default_run_dir(request.results, f"{new.profile.name}-gate", datetime.now(UTC))
+    refuse_run_dir(directory)
     if request.dry_run:
         answer("\n".join(_plan_lines(sides, baseline, rules, most, directory)))
         raise SystemExit(int(ExitCode.PASS))
-    if directory.exists():
-        raise RunDirectoryError(directory, "exists already", hint="Name another with --output; nothing was changed.")
     rounds = Rounds(
         base=baseline.runs if baseline else None,
         rules=rules,
@@ -146,9 +148,9 @@ def parse_against(texts: Sequence[str]) -> list[str]:
     """Return the ``--set`` texts of ``--against``: kubernetes=1.31, etcd=3.5, set:KEY=VALUE. Raises UsageError."""
     overrides: list[str] = []
     for text in texts:
-        key, equals, value = text.removeprefix("set:").partition("=")
+        key, equals, value = (part.strip() for part in text.removeprefix("set:").partition("="))
         plain = text.startswith("set:")
-        if not equals or not key.strip() or not value.strip() or not (plain or key in _SHORT):
+        if not equals or not value or not all(key.split(".")) or not (plain or key in _SHORT):
             msg = f"--against {text}: not kubernetes=VERSION, etcd=VERSION or set:KEY=VALUE"
             raise UsageError(msg, hint="For example: --against kubernetes=1.36, --against 'set:nodes=100'")
         overrides.append(f"{key}={value}" if plain else f"controlPlane.{key}={value}")
@@ -160,14 +162,19 @@ def _loaded(request: GateRequest) -> dict[SideName, LoadedProfile]:
     if (request.baseline is None) == (not request.against):
         msg = "a gate compares with one of --baseline NAME, --against KEY=VALUE"
         raise UsageError(msg, hint="Save a baseline: scaletest baseline save NAME RUN...")
+    against = parse_against(request.against)
     texts: dict[SideName, list[str]] = {"new": list(request.overrides)}
-    if request.against:
-        texts["base"] = [*request.overrides, *parse_against(request.against)]
+    if against:
+        texts["base"] = [*request.overrides, *against]
     versions = versions_of(request.settings)
-    sides = {
-        side: load_profile(request.reference, sets, size=request.size, versions=versions)
-        for side, sets in texts.items()
+    blamed: dict[SideName, dict[str, str]] = {
+        "new": {},
+        "base": {given: f"--against {text}" for given, text in zip(against, request.against, strict=True)},
     }
+    sides: dict[SideName, LoadedProfile] = {}
+    for side, sets in texts.items():
+        with blamed_on(blamed[side]):
+            sides[side] = load_profile(request.reference, sets, size=request.size, versions=versions)
     if len(sides) == 2:
         if sides["base"].resolved == sides["new"].resolved:
             msg = f"--against {' '.join(request.against)}: base and new are the same profile"
@@ -184,8 +191,9 @@ def _loaded(request: GateRequest) -> dict[SideName, LoadedProfile]:
         }
     for warning in sides["new"].warnings:
         tell(f"warning: {warning}")
-    for loaded in sides.values():
-        refuse_unknown_versions(loaded)
+    for side, loaded in sides.items():
+        with blamed_on(blamed[side]):
+            refuse_unknown_versions(loaded)
     return sides
 
 
@@ -233,8 +241,7 @@ def _runner(request: GateRequest, sides: Mapping[SideName, LoadedProfile], direc
     )
 
     def run_one(side: SideName, number: int) -> RunMeasures:
-        for cleaned in registry.clean_dead():
-            say(str(cleaned))
+        clean_dead_clusters()
         run_dir = directory / f"{side}-{number}"
         say(f"run {run_dir.name}")
         result = asyncio.run(execute_once(run, sides[side], binaries[side], run_dir))

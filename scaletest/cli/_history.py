@@ -10,9 +10,9 @@ from pathlib import Path
 from scaletest.analysis.gating import Rule, refuse_unknown
 from scaletest.analysis.history import histories, metrics_of
 from scaletest.analysis.segments import load_segmenter
-from scaletest.cli._comparisons import check_format, parse_comparison_files, tell_passed_over
+from scaletest.cli._comparisons import tell_passed_over
 from scaletest.cli._formats import HISTORIES, Format
-from scaletest.cli._reports import TEXT_WIDTH, deliver_report
+from scaletest.cli._reports import TEXT_WIDTH, deliver_report, parse_report_files
 from scaletest.cli._settings import settings
 from scaletest.core.errors import ExitCode
 from scaletest.report.history_build import build_history
@@ -39,8 +39,7 @@ class HistoryRequest:
 
 def show_history(request: HistoryRequest) -> ExitCode:
     """Write and print a history; return the exit code: 0, if all could be written."""
-    check_format(request.format, HISTORIES, "a history")
-    files = parse_comparison_files(request.reports, HISTORIES, "a history")
+    files = parse_report_files(request.reports, HISTORIES, "a history")
     segment = load_segmenter()
     found = find_runs(request.references, request.results, request.baselines or settings().baselines)
     if request.references:

@@ -1,4 +1,4 @@
-"""Behind ``scaletest run --matrix``, and of a profile with variants: every variant one after the other, and the table of them all."""
+"""Behind ``scaletest run --matrix`` and ``--repeat``, and of a profile with variants: one run after the other, and the table of them all."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from scaletest.cli._cleaning import clean_dead_clusters
 from scaletest.cli._reports import read_subject
 from scaletest.cli._running import RunRequest, deliver, execute_once, get_binaries
 from scaletest.cli._streams import answer, say, tell
-from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
 from scaletest.core.errors import ExitCode, ResourceShortage, RunDirectoryError, ScaletestError, UsageError
@@ -21,7 +21,7 @@ from scaletest.core.units import format_bytes, format_count, format_duration
 from scaletest.runner.matrix import Matrix, Variant, make_matrix, parse_axes
 from scaletest.runner.matrix_run import begin, check_same, execute_matrix, held, left_to_run, new_info, resumable
 from scaletest.runner.plan import refuse_if_too_large
-from scaletest.runner.rundirs import default_run_dir
+from scaletest.runner.rundirs import default_run_dir, refuse_run_dir
 from scaletest.runner.searchplan import plan_search
 from scaletest.runner.session import RunResult
 from scaletest.runner.versions import refuse_unknown_versions
@@ -71,6 +71,8 @@ def run_matrix(request: MatrixRequest) -> None:
     )
     if stored is not None:
         check_same(stored, wanted, directory)
+    else:
+        refuse_run_dir(directory)
     if run.dry_run:
         answer("\n".join(_plan_lines(request, matrix, stored or wanted, directory)))
         raise SystemExit(int(ExitCode.PASS))
@@ -79,15 +81,13 @@ def run_matrix(request: MatrixRequest) -> None:
 
 def _refuse_options(request: MatrixRequest) -> None:
     run = request.run
-    if not request.axes and not run.variants:
-        option = "--resume" if request.resume else "--repeat"
-        msg = f"{option} belongs to --matrix"
-        raise UsageError(msg, hint="One value is enough: --matrix nodes=50 --repeat 3")
     if run.cluster is not None or run.keep:
         option = "--cluster" if run.cluster is not None else "--keep"
-        several = "--matrix" if request.axes else "several variants"
-        msg = f"{several} and {option} exclude each other: every variant gets a control plane of its own"
-        raise UsageError(msg, hint=None if request.axes else f"Run one of them: --variant {run.variants[0]}")
+        variants = not request.axes and len(run.variants) > 1
+        again = "--resume" if request.resume else "--repeat"
+        several = "--matrix" if request.axes else "several variants" if variants else again
+        msg = f"{several} and {option} exclude each other: every run gets a control plane of its own"
+        raise UsageError(msg, hint=f"Run one of them: --variant {run.variants[0]}" if variants else None)
     if request.resume is not None and run.output is not None and request.resume != run.output:
         msg = "--resume and --output name different directories"
         raise UsageError(msg, hint="Leave one of them out.")
@@ -119,8 +119,7 @@ def _run_all(
     variants = {variant.name: variant for variant in matrix.variants}
 
     def run_one(entry: RunEntry, run_dir: Path) -> RunResult:
-        for cleaned in registry.clean_dead():
-            say(str(cleaned))
+        clean_dead_clusters()
         loaded = variants[entry.variant].loaded
         try:
             result = asyncio.run(

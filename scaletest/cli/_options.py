@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from scaletest.cli import _completion as complete
-from scaletest.cli._formats import Format
+from scaletest.cli._formats import ComparisonFormat
 from scaletest.cli._streams import hand_over
 from scaletest.core.settings import RESULTS
 
@@ -42,7 +42,10 @@ class Despite(enum.StrEnum):
 
 
 ProfileArgument = Annotated[
-    str, typer.Argument(help="Built-in profile, or path of a YAML file.", autocompletion=complete.profiles)
+    str,
+    typer.Argument(
+        metavar="PROFILE", help="Built-in profile, or path of a YAML file.", autocompletion=complete.profiles
+    ),
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -72,9 +75,13 @@ BaselinesOption = Annotated[
 
 DespiteOption = Annotated[
     list[Despite] | None,
-    typer.Option("--despite", help="Gate although these differ, or samples are few; repeatable."),
+    typer.Option(
+        "--despite",
+        metavar="WHAT",
+        help=f"Gate although these differ, or samples are few: {', '.join(Despite)}; repeatable.",
+    ),
 ]
-ComparisonFormatOption = Annotated[Format, typer.Option("--format", help="text, json, markdown or junit.")]
+ComparisonFormatOption = Annotated[ComparisonFormat, typer.Option("--format", help="What to print on stdout.")]
 ComparisonFilesOption = Annotated[
     list[str] | None,
     typer.Option(

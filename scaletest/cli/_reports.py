@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,10 +13,10 @@ from typing import Final
 from scaletest.analysis.verdict import worst
 from scaletest.cli._formats import Format
 from scaletest.cli._streams import hand_over, reader_may_go, tell
-from scaletest.core.errors import ExitCode, RunDirectoryError, ScaletestError, UsageError, of_the_machine
+from scaletest.core.errors import ExitCode, RunDirectoryError, ScaletestError, UsageError, refused
 from scaletest.core.foreignfiles import read_object
 from scaletest.core.matrixdir import is_matrix
-from scaletest.core.wholefile import write_whole
+from scaletest.core.wholefile import refuse_unwritable, write_whole
 from scaletest.report.build import build
 from scaletest.report.comparison_document import ComparisonDocument
 from scaletest.report.document import Document
@@ -42,6 +42,20 @@ __all__ = [
 
 TEXT_WIDTH: Final = 100
 """Columns of a text report in a file: what a wide page or a mail shows."""
+
+
+_ENDINGS: Final[Mapping[Format, str]] = {
+    Format.TEXT: "txt",
+    Format.JSON: "json",
+    Format.HTML: "html",
+    Format.MARKDOWN: "md",
+    Format.JUNIT: "xml",
+    Format.CSV: "csv",
+    Format.OPENMETRICS: "txt",
+    Format.BENCHMARK_SMALLER: "json",
+    Format.BENCHMARK_BIGGER: "json",
+}
+"""How files of a form usually end."""
 
 
 class Subject:
@@ -93,30 +107,29 @@ class ReportFile:
     path: Path
 
 
-def parse_report_files(texts: Iterable[str]) -> list[ReportFile]:
-    """Read ``FORMAT=PATH``, and refuse what cannot be written before a run of an hour. Raises UsageError."""
+def parse_report_files(
+    texts: Iterable[str], possible: Sequence[Format] = tuple(Format), what: str = "a report"
+) -> list[ReportFile]:
+    """Read ``FORMAT=PATH`` with one of the possible forms, and refuse what cannot be written before a run of an hour. Raises UsageError."""
     found = []
     for text in texts:
         name, given, path = text.partition("=")
-        if name not in list(Format) or not given or not path:
-            msg = f"--report {text}: not FORMAT=PATH with one of {', '.join(Format)}"
-            raise UsageError(msg, hint="For example --report junit=results.xml")
-        found.append(ReportFile(Format(name), _checked(Path(path))))
+        if name in list(Format) and name not in possible:
+            msg = f"--report {text}: {what} is not written as {name}: {', '.join(possible)}"
+            raise UsageError(msg, hint="That is a form of a run's report: scaletest report RUN --format …")
+        if name not in possible or not given or not path:
+            msg = f"--report {text}: not FORMAT=PATH with one of {', '.join(possible)}"
+            raise UsageError(msg, hint=f"For example --report {possible[1]}=report.{_ENDINGS[possible[1]]}")
+        found.append(ReportFile(Format(name), _checked(Path(path), Format(name))))
     return found
 
 
-def _checked(path: Path) -> Path:
+def _checked(path: Path, form: Format) -> Path:
     """Refuse what is known never to become a file."""
     if path.is_dir():
-        msg = f"{path}: a directory; a report is one file"
-        raise UsageError(msg, hint=f"Name a file: {path / 'report.html'}")
-    parent = next((item for item in path.parents if item.exists()), path.parent)
-    if not parent.is_dir():
-        msg = f"{path}: {parent} is no directory"
-        raise UsageError(msg)
-    if not os.access(path if path.exists() else parent, os.W_OK):
-        msg = f"{path}: no permission to write there"
-        raise UsageError(msg)
+        msg = f"--report {form}={path}: a directory; a report is one file"
+        raise UsageError(msg, hint=f"Name a file: --report {form}={path / f'report.{_ENDINGS[form]}'}")
+    refuse_unwritable(path, f"--report {form}={path}", "Name another file.")
     return path
 
 
@@ -190,10 +203,8 @@ def _write(path: Path, text: str) -> ScaletestError | None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)
     except OSError as error:
-        problem = of_the_machine(error)
-        message = f"{path}: the report cannot be written: {error.strerror}"
-        return (type(problem) if problem else UsageError)(
-            message, hint="Name another file; the run directory is whole."
+        return refused(
+            error, f"{path}: the report cannot be written", hint="Name another file; the run directory is whole."
         )
     return None
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from scaletest.cli._blame import blamed_on
+from scaletest.cli._cleaning import clean_dead_clusters
 from scaletest.cli._formats import Format
 from scaletest.cli._options import RESULTS
 from scaletest.cli._plan_text import plan_text
@@ -20,7 +22,7 @@ from scaletest.controlplane import registry
 from scaletest.controlplane.binaries import Binaries, locate_all, parse_binary_flags, plan_all
 from scaletest.controlplane.host import MemoryGauge, read_host
 from scaletest.controlplane.record import ClusterRecord
-from scaletest.core.errors import ExitCode, RunDirectoryError, UsageError
+from scaletest.core.errors import ExitCode, UsageError
 from scaletest.core.journal import Record
 from scaletest.core.units import format_count
 from scaletest.observe.hostinfo import host_info
@@ -32,7 +34,7 @@ from scaletest.report.progress import ProgressWriter
 from scaletest.runner.cores import process_overrides
 from scaletest.runner.local import LocalEngines, LocalOptions
 from scaletest.runner.plan import RunPlan, make_plan, refuse_if_too_large
-from scaletest.runner.rundirs import default_run_dir
+from scaletest.runner.rundirs import default_run_dir, refuse_run_dir
 from scaletest.runner.searchplan import SearchPlan, plan_search
 from scaletest.runner.session import RunOptions, RunResult, execute
 from scaletest.runner.versions import refuse_unknown_versions
@@ -96,6 +98,8 @@ def with_processes(reference: str, overrides: tuple[str, ...], size: str | None,
     if not more:
         msg = f"--processes: profile {reference} has only flows of churn or of a locustfile, which have one process"
         raise UsageError(msg)
+    with blamed_on(dict.fromkeys(more, f"--processes {wanted}")):
+        load_profile(reference, (*overrides, *more), size=size)
     return (*overrides, *more)
 
 
@@ -112,13 +116,11 @@ def run_profile(request: RunRequest) -> None:
     if standing is None:
         refuse_unknown_versions(loaded)
     plan = make_plan(loaded.profile, read_host())
+    refuse_run_dir(run_dir)
     if request.dry_run:
         search = plan_search(loaded, plan.fitting_nodes)
         raise SystemExit(int(_print_plan(request, plan, search, standing, run_dir)))
-    if run_dir.exists():
-        raise RunDirectoryError(run_dir, "exists already", hint="Name another with --output; nothing was changed.")
-    for cleaned in registry.clean_dead():
-        say(str(cleaned))
+    clean_dead_clusters()
     binaries = _prepare(request, loaded, plan)
     if binaries is not None:
         nodes = format_count(plan.most_nodes)

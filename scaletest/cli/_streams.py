@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import errno
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -11,9 +12,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
+from scaletest.core.errors import EnvironmentProblem, of_the_machine
 from scaletest.core.texts import encodable, printable
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
     from scaletest.controlplane.binaries import Progress
 
 __all__ = [
@@ -23,6 +27,8 @@ __all__ = [
     "hand_over",
     "is_quiet",
     "is_verbose",
+    "name_standard_output",
+    "of_standard_output",
     "reader_may_go",
     "say",
     "set_verbosity",
@@ -60,6 +66,52 @@ def is_verbose() -> bool:
     return _VERBOSITY.get() is Verbosity.VERBOSE
 
 
+_STDOUT: Final = "standard output"
+
+
+class _NamedOutput(io.FileIO):
+    """Standard output whose errors say that they are of it, as those of files name the file."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = _STDOUT
+            raise
+
+
+def name_standard_output() -> None:
+    """Have an error of writing to standard output be told from one of writing to a file."""
+    old = sys.stdout
+    # One that stands in for a closed stream would close its descriptor when it is let go.
+    if old is not sys.__stdout__ or not isinstance(old, io.TextIOWrapper):
+        return
+    raw = _NamedOutput(1, "w", closefd=False)
+    sys.stdout = io.TextIOWrapper(
+        # As Python itself does it with PYTHONUNBUFFERED.
+        raw if old.write_through else io.BufferedWriter(raw),
+        encoding=old.encoding,
+        errors=old.errors,
+        line_buffering=old.line_buffering,
+        write_through=old.write_through,
+    )
+
+
+def of_standard_output(error: BaseException) -> EnvironmentProblem | None:
+    """Return what people are told where standard output takes no more, of which nothing is written from then on; None for other errors."""
+    if not isinstance(error, OSError) or error.filename != _STDOUT or of_the_machine(error) is None:
+        return None
+    _to_nowhere()
+    return EnvironmentProblem(f"{_STDOUT}: {error.strerror}", hint="Make room where it goes, or send it elsewhere.")
+
+
+def _to_nowhere() -> None:
+    # What is left in the buffer would be written at the exit, and fail again.
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
 @contextmanager
 def reader_may_go() -> Iterator[None]:
     """Print within this a report that nobody need read to its end (``| head``, a terminal that was closed).
@@ -72,10 +124,7 @@ def reader_may_go() -> Iterator[None]:
     except OSError as error:
         if error.errno not in {errno.EPIPE, errno.EIO}:
             raise
-        # What is left in the buffer would be written at the exit, and fail again.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        _to_nowhere()
 
 
 def answer(text: str = "") -> None:

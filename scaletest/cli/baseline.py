@@ -30,7 +30,7 @@ def save(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN...",
+            metavar="RUN",
             help="Run directories, directories of runs, patterns, or `latest`.",
             autocompletion=complete.runs,
         ),

@@ -22,10 +22,10 @@ def clean(
       scaletest clean
       scaletest clean --all
     """
+    from scaletest.cli._cleaning import tell_cleaned
     from scaletest.controlplane import registry
 
     removed = registry.clean_dead(also_alive=all_)
-    for cleaned in removed:
-        answer(str(cleaned))
+    tell_cleaned(removed, answer)
     if not removed:
         answer("nothing to clean")

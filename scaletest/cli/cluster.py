@@ -28,10 +28,14 @@ class Format(enum.StrEnum):
 @app.command()
 def up(
     *,
-    name: Annotated[str, typer.Option("--name", help="Name of the cluster.")] = "default",
-    nodes: Annotated[int, typer.Option("--nodes", min=0, max=100_000, help="Fake nodes, all Ready.")] = 0,
-    pods: Annotated[int | None, typer.Option("--pods", min=0, help="Running pods, spread over the nodes.")] = None,
-    pods_per_node: Annotated[int | None, typer.Option("--pods-per-node", min=0, help="Running pods per node.")] = None,
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the cluster.")] = "default",
+    nodes: Annotated[int, typer.Option("--nodes", metavar="N", min=0, max=100_000, help="Fake nodes, all Ready.")] = 0,
+    pods: Annotated[
+        int | None, typer.Option("--pods", metavar="N", min=0, help="Running pods, spread over the nodes.")
+    ] = None,
+    pods_per_node: Annotated[
+        int | None, typer.Option("--pods-per-node", metavar="N", min=0, help="Running pods per node.")
+    ] = None,
     kubernetes: Annotated[
         str | None, typer.Option(metavar="VERSION", help="Kubernetes version. [default: as profiles]")
     ] = None,
@@ -71,7 +75,9 @@ def up(
 def status(
     name: Annotated[
         str | None,
-        typer.Argument(help="Show this cluster only, with its components.", autocompletion=complete.clusters),
+        typer.Argument(
+            metavar="NAME", help="Show this cluster only, with its components.", autocompletion=complete.clusters
+        ),
     ] = None,
     format_: Annotated[Format, typer.Option("--format", help="Print as text or JSON.")] = Format.TEXT,
 ) -> None:
@@ -89,7 +95,10 @@ def status(
 @app.command()
 def down(
     name: Annotated[
-        str | None, typer.Argument(help="Name of the cluster. [default: default]", autocompletion=complete.clusters)
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="Name of the cluster. [default: default]", autocompletion=complete.clusters
+        ),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="End every cluster.")] = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from scaletest.cli import _completion as complete
-from scaletest.cli._formats import Format
+from scaletest.cli._formats import COMPARED, ComparisonFormat, Format
 from scaletest.cli._options import (
     RESULTS,
     BaselinesOption,
@@ -32,7 +32,7 @@ def compare(
     ],
     new: Annotated[
         list[str],
-        typer.Argument(metavar="NEW...", help="The same; each is compared with BASE.", autocompletion=complete.sides),
+        typer.Argument(metavar="NEW", help="The same; each is compared with BASE.", autocompletion=complete.sides),
     ],
     fail: Annotated[
         list[str] | None,
@@ -48,7 +48,7 @@ def compare(
         typer.Option("--gate", help="Gate by the rules of settings or the profile; without any, on every metric."),
     ] = False,
     despite: DespiteOption = None,
-    format_: ComparisonFormatOption = Format.TEXT,
+    format_: ComparisonFormatOption = ComparisonFormat.TEXT,
     report: ComparisonFilesOption = None,
     results: ResultsOption = RESULTS,
     baselines: BaselinesOption = None,
@@ -65,15 +65,20 @@ def compare(
       scaletest compare main latest --fail p99:10%
       scaletest compare main latest --gate --report junit=junit.xml
     """
-    from scaletest.cli._comparisons import check_format, deliver_comparison, find_sides, parse_comparison_files
+    from scaletest.cli._comparisons import deliver_comparison, find_sides
     from scaletest.cli._gating import rules_for, runs_profile
+    from scaletest.cli._reports import parse_report_files
     from scaletest.cli._settings import settings
+    from scaletest.cli._streams import tell
     from scaletest.report.comparison_build import build_comparison
+    from scaletest.report.sides import said_in_both
 
-    check_format(format_)
-    files = parse_comparison_files(report or ())
+    files = parse_report_files(report or (), COMPARED, "a comparison")
     found = settings()
     sides = find_sides((base, *new), results, baselines or found.baselines)
+    for side in sides[1:]:
+        if shared := said_in_both(sides[0], side):
+            tell(f"warning: {shared}")
     rules = rules_for(fail or [], found, runs_profile(sides[1]), asked=gate)
     document = build_comparison(sides[0], sides[1:], rules, despite={item.value for item in despite or ()})
-    raise typer.Exit(int(deliver_comparison(document, files, format_)))
+    raise typer.Exit(int(deliver_comparison(document, files, Format(format_))))

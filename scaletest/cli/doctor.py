@@ -33,6 +33,7 @@ def doctor(
     profile: Annotated[
         str | None,
         typer.Argument(
+            metavar="PROFILE",
             help="Built-in profile, or path of a YAML file. [default: what every run needs]",
             autocompletion=complete.profiles,
         ),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from scaletest.cli import _completion as complete
-from scaletest.cli._formats import Format
+from scaletest.cli._formats import COMPARED, ComparisonFormat, Format
 from scaletest.cli._options import (
     RESULTS,
     BaselinesOption,
@@ -63,21 +63,24 @@ def gate(
     ] = None,
     results: ResultsOption = RESULTS,
     binary: BinaryOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be run; do nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be run, or refuse as the gate would; do nothing.")
+    ] = False,
     baselines: BaselinesOption = None,
-    format_: ComparisonFormatOption = Format.TEXT,
+    format_: ComparisonFormatOption = ComparisonFormat.TEXT,
     report: ComparisonFilesOption = None,
 ) -> None:
     """Run a profile several times and compare: with a saved baseline, or with runs of a base in turns.
 
-    Stops as soon as the answer is clear. Exits 0, 99 for a regression, 4 when it cannot be told.
+    Stops as soon as the answer is clear. Exits 0, 99 for a regression, 4 when it cannot be told, 2 for what it refuses to begin with.
 
     Examples:
       scaletest gate smoke --baseline main --fail p99:20%
       scaletest gate smoke --against kubernetes=1.36
       scaletest gate ./mine.yaml --against set:flows.agent.steps.0.every=30s
     """
-    from scaletest.cli import _comparisons, _gate
+    from scaletest.cli import _gate
+    from scaletest.cli._reports import parse_report_files
     from scaletest.cli._settings import settings
 
     _gate.run_gate(
@@ -94,8 +97,8 @@ def gate(
             binaries=tuple(binary or ()),
             dry_run=dry_run,
             baselines=baselines,
-            format=_comparisons.check_format(format_),
-            reports=tuple(_comparisons.parse_comparison_files(report or ())),
+            format=Format(format_),
+            reports=tuple(parse_report_files(report or (), COMPARED, "a comparison")),
             results=results,
             settings=settings(),
         )

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from scaletest.cli import _completion as complete
-from scaletest.cli._formats import Format
+from scaletest.cli._formats import Format, HistoryFormat
 from scaletest.cli._options import RESULTS, BaselinesOption, ResultsOption, schema_option
 
 __all__ = ["history"]
@@ -17,7 +17,7 @@ def history(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN...]",
+            metavar="RUN",
             help="Run directories, directories of runs, patterns in quotes, or saved baselines. [default: all under results/]",
             autocompletion=complete.sides,
         ),
@@ -27,11 +27,11 @@ def history(
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="Only these, named as in --fail: p99, flow.*.p50; repeatable.",
+            help="Only these, named as in --fail: p99, flow.*.p50, probe.*; repeatable.",
             autocompletion=complete.metrics,
         ),
     ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="text, json or markdown.")] = Format.TEXT,
+    format_: Annotated[HistoryFormat, typer.Option("--format", help="What to print on stdout.")] = HistoryFormat.TEXT,
     report: Annotated[
         list[str] | None,
         typer.Option("--report", metavar="FORMAT=PATH", help="Write the history to a file too; repeatable."),
@@ -54,7 +54,7 @@ def history(
     request = _history.HistoryRequest(
         references=tuple(runs or ()),
         metrics=tuple(metric or ()),
-        format=format_,
+        format=Format(format_),
         reports=tuple(report or ()),
         results=results,
         baselines=baselines,

@@ -11,7 +11,8 @@ from typing import Annotated, Final, TypeVar
 
 import typer
 
-from scaletest.core.errors import Interrupted, UsageError
+from scaletest.core.errors import Interrupted, UsageError, refused
+from scaletest.core.units import whole_number
 from scaletest.profile.starter import MOST_NODES, Goal, Load, Start, name_from, starter
 
 __all__ = ["init"]
@@ -35,7 +36,7 @@ def init(
     ] = None,
     load: Annotated[Load | None, typer.Option("--load", help="What loads the control plane.")] = None,
     nodes: Annotated[
-        int | None, typer.Option("--nodes", min=1, max=MOST_NODES, help="How many nodes the cluster has.")
+        int | None, typer.Option("--nodes", metavar="N", min=1, max=MOST_NODES, help="How many nodes the cluster has.")
     ] = None,
     goal: Annotated[Goal | None, typer.Option("--goal", help="What a run is to find out.")] = None,
     yes: Annotated[
@@ -75,16 +76,19 @@ def init(
 
 def _refuse(path: Path, *, force: bool) -> None:
     """Refuse what cannot become a profile, before anything is asked."""
+    if not str(path).isprintable():
+        msg = f"{str(path)!r}: a character that cannot be shown"
+        raise UsageError(msg, hint="The path stands in the comments of the profile: give another.")
     if path.suffix not in {".yaml", ".yml"}:
         msg = f"{path}: a profile's file ends in .yaml"
         raise UsageError(msg, hint=f"For example: scaletest init {path}.yaml")
     if not name_from(path.stem):
-        msg = f"{path}: no name can be made of it: use letters and digits"
-        raise UsageError(msg)
-    if path.exists() and (path.is_dir() or not force):
+        msg = f"{path}: no name of a profile can be made of it: use letters a to z, or digits"
+        raise UsageError(msg, hint=f"For example: scaletest init {path.with_name('mine.yaml')}")
+    if path.exists() and not (force and path.is_file()):
         msg = f"{path}: exists already"
         raise UsageError(
-            msg, hint="Name another file; nothing was changed." if path.is_dir() else "--force replaces it."
+            msg, hint="--force replaces it." if path.is_file() else "Name another file; nothing was changed."
         )
 
 
@@ -117,8 +121,9 @@ def _number(question: str, usual: int, most: int) -> int:
     """Ask for a number of nodes. Raises typer.Abort."""
     while True:
         answer = typer.prompt(question, default=str(usual), err=True).strip().replace(",", "")
-        if answer.isascii() and answer.isdigit() and len(answer) < 10 and 1 <= int(answer) <= most:
-            return int(answer)
+        number = whole_number(answer)
+        if number is not None and 1 <= number <= most:
+            return number
         typer.echo(f"  {answer!r} is no number from 1 to {most}", err=True)
 
 
@@ -130,6 +135,5 @@ def _write(path: Path, load: Load, nodes: int, goal: Goal) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, starter(start))
-    except FileExistsError:
-        msg = f"{path}: one of its parents is a file"
-        raise UsageError(msg) from None
+    except OSError as error:
+        raise refused(error, f"{path}: cannot be written", hint="Name another file: scaletest init PATH") from None

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -29,18 +29,23 @@ from scaletest.cli import (
     run,
     runs,
 )
-from scaletest.cli._common import ColorOption, QuietOption, VerboseOption, complete_commands, take_common
+from scaletest.cli._common import ColorOption, CommandGroup, QuietOption, VerboseOption, complete_commands, take_common
 from scaletest.cli._completion import complete_for_bash
 from scaletest.cli._settings import defaults_of, settings_here, use_settings
-from scaletest.cli._streams import answer, is_verbose, tell
-from scaletest.core.errors import ExitCode, ScaletestError, of_the_machine
+from scaletest.cli._streams import answer, is_verbose, name_standard_output, of_standard_output, reader_may_go, tell
+from scaletest.core.errors import ExitCode, ScaletestError, UsageError, of_the_machine
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "refuse_empty"]
 
 app = typer.Typer(
     name="scaletest",
+    cls=CommandGroup,
     help="Control-plane load and scale tests for Kubernetes: real control planes, fake nodes, measured verdicts.",
-    epilog="First run:  scaletest run smoke      A profile of your own:  scaletest init",
+    epilog="""\
+First run:  scaletest run smoke      A profile of your own:  scaletest init
+
+Exit codes: 0 pass, 99 failed, 4 invalid or not to be told, 3 environment, 2 wrong usage, 130 interrupted, 1 a bug.
+""",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     # Plain help, as kubectl prints it: importing what draws boxes takes longer than all else that --help does.
@@ -49,19 +54,19 @@ app = typer.Typer(
 )
 
 app.command("run")(run.run)
-app.command("init")(init.init)
+app.command("init", short_help="Write a commented profile to begin with.")(init.init)
 app.command("report")(report.report)
-app.command("compare")(compare.compare)
-app.command("gate")(gate.gate)
-app.command("history")(history.history)
-app.command("open")(open_page.open_report)
+app.command("compare", short_help="Compare runs with others, beyond chance.")(compare.compare)
+app.command("gate", short_help="Run a profile several times: is it worse than before?")(gate.gate)
+app.command("history", short_help="Show metrics over many runs, and where they shifted.")(history.history)
+app.command("open", short_help="Open the HTML report of a run in a browser.")(open_page.open_report)
 app.add_typer(runs.app, name="runs")
 app.command("doctor")(doctor.doctor)
-app.command("clean")(clean.clean)
+app.command("clean", short_help="Remove what dead clusters have left behind.")(clean.clean)
 app.add_typer(baseline.app, name="baseline")
 app.add_typer(profiles.app, name="profiles")
-app.add_typer(cluster.app, name="cluster")
-app.add_typer(binaries.app, name="binaries")
+app.add_typer(cluster.app, name="cluster", short_help="Start, show and end clusters that stay up.")
+app.add_typer(binaries.app, name="binaries", short_help="List, fetch, build and verify binaries.")
 app.add_typer(config.app, name="config")
 complete_commands(app)
 
@@ -93,16 +98,18 @@ def _options(
 def main() -> None:
     """Run the command line and exit with one of ``ExitCode``."""
     _open_closed_streams()
+    name_standard_output()
     _end_in_order_by_signal()
     offered = complete_for_bash(os.environ, _complete)
     if offered is not None:
         sys.stdout.write(offered)
         return
     try:
-        app()
-    except SystemExit as end:
-        # Click ends in 1 when the reader went away.
-        raise SystemExit(int(ExitCode.PASS) if isinstance(end.__context__, BrokenPipeError) else end.code) from None
+        refuse_empty(sys.argv[1:])
+        code = _run()
+        # What is still in the buffer would fail at the exit, where nobody is told.
+        with reader_may_go():
+            pass
     except ScaletestError as error:
         sys.exit(_tell(error))
     except BrokenPipeError:
@@ -113,10 +120,34 @@ def main() -> None:
         tell("scaletest: interrupted")
         sys.exit(int(ExitCode.INTERRUPTED))
     except (OSError, MemoryError, RuntimeError) as error:
-        problem = of_the_machine(error)
+        problem = of_standard_output(error) or of_the_machine(error)
         if problem is None:
             raise
         sys.exit(_tell(problem))
+    sys.exit(code)
+
+
+def _run() -> str | int | None:
+    """Run the command; return its exit code."""
+    try:
+        app()
+    except SystemExit as end:
+        # Click ends in 1 when the reader went away.
+        return int(ExitCode.PASS) if isinstance(end.__context__, BrokenPipeError) else end.code
+    return int(ExitCode.PASS)
+
+
+def refuse_empty(words: Sequence[str]) -> None:
+    """Refuse empty arguments, of which paths would become the current directory. Raises UsageError."""
+    for before, word in zip(["scaletest", *words], words, strict=False):
+        option, equals, value = word.partition("=")
+        if not word:
+            msg = f"the argument behind {before} is empty"
+        elif option.startswith("--") and equals and not value:
+            msg = f"{option} is empty"
+        else:
+            continue
+        raise UsageError(msg, hint="A variable of the shell that is not set makes such an argument.")
 
 
 def _complete(variables: Mapping[str, str]) -> None:

@@ -101,7 +101,7 @@ def validate(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...", help="YAML files or names of built-in profiles.", autocompletion=complete.profiles
+            metavar="FILE", help="YAML files or names of built-in profiles.", autocompletion=complete.profiles
         ),
     ],
     set_: SetOption = None,

@@ -18,7 +18,7 @@ def report(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN...",
+            metavar="RUN",
             help="Run or matrix directory, its name under RESULTS, or `latest`.",
             autocompletion=complete.runs,
         ),

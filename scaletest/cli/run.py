@@ -53,9 +53,9 @@ def run(
             autocompletion=complete.matrix_keys,
         ),
     ] = None,
-    repeat: Annotated[int, typer.Option("--repeat", metavar="N", help="Run each variant of a matrix N times.")] = 1,
+    repeat: Annotated[int, typer.Option("--repeat", metavar="N", help="Run N times; of a matrix, every variant.")] = 1,
     resume: Annotated[
-        Path | None, typer.Option("--resume", metavar="DIR", help="Go on with the matrix in this directory.")
+        Path | None, typer.Option("--resume", metavar="DIR", help="Go on with the matrix or repeats in this directory.")
     ] = None,
     format_: Annotated[Format, typer.Option("--format", help="What to write the report on stdout as.")] = Format.TEXT,
     report: Annotated[

@@ -43,7 +43,10 @@ class Outcome(enum.StrEnum):
 _Profile = Annotated[
     str | None, typer.Option("--profile", metavar="NAME", help="Of this profile.", autocompletion=complete.profiles)
 ]
-_Outcomes = Annotated[list[Outcome] | None, typer.Option("--verdict", help="That came to this; repeatable.")]
+_Outcomes = Annotated[
+    list[Outcome] | None,
+    typer.Option("--verdict", metavar="WHAT", help=f"That came to {', '.join(Outcome)}; repeatable."),
+]
 _Older = Annotated[str | None, typer.Option("--older-than", metavar="AGE", help="Begun longer ago: 12h, 30d.")]
 _Newer = Annotated[str | None, typer.Option("--newer-than", metavar="AGE", help="Begun since: 12h, 30d.")]
 
@@ -86,7 +89,12 @@ def prune(
     verdict: _Outcomes = None,
     older_than: _Older = None,
     newer_than: _Newer = None,
-    keep: Annotated[int, typer.Option("--keep", min=0, help="Keep so many of them, the newest of each profile.")] = 0,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep", metavar="N", min=0, help="Keep so many of them, the newest of each profile; 0 keeps none."
+        ),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Remove them; without it they are only named.")] = False,
 ) -> None:
     """Remove run and matrix directories; without --yes only say which.
@@ -102,11 +110,11 @@ def prune(
     from scaletest.core.errors import EnvironmentProblem, UsageError
     from scaletest.core.units import format_bytes
 
-    if not (profile or verdict or older_than or newer_than or keep):
+    if keep is None and not (profile or verdict or older_than or newer_than):
         msg = "prune wants to know which runs"
         raise UsageError(msg, hint="For example --older-than 30d, --verdict invalid or --keep 10.")
     meant = _taken(results, _filter(profile, verdict, older_than, newer_than))
-    doomed = _beyond([run for run in meant if run.outcome not in {"running", "unreadable"}], keep)
+    doomed = _beyond([run for run in meant if run.outcome not in {"running", "unreadable"}], keep or 0)
     for run in doomed:
         if yes:
             try:
@@ -124,7 +132,7 @@ def _beyond(runs: list[ListedRun], keep: int) -> list[ListedRun]:
     by_profile: dict[str, list[ListedRun]] = {}
     for run in runs:
         by_profile.setdefault(run.profile, []).append(run)
-    kept = {id(run) for found in by_profile.values() for run in found[len(found) - keep :]} if keep else set()
+    kept = {id(run) for found in by_profile.values() for run in found[max(0, len(found) - keep) :]}
     return [run for run in runs if id(run) not in kept]
 
 
@@ -155,11 +163,11 @@ def _filter(profile: str | None, verdicts: list[Outcome] | None, older: str | No
 def _age_s(option: str, text: str) -> float:
     """Read an age: a duration as in profiles, or days."""
     from scaletest.core.errors import UsageError
-    from scaletest.core.units import parse_duration_s
+    from scaletest.core.units import parse_duration_s, whole_number
 
-    days = text.removesuffix("d")
+    days = whole_number(text.removesuffix("d")) if text.endswith("d") else None
     try:
-        return float(days) * 86_400 if text.endswith("d") and days.isdigit() else parse_duration_s(text)
+        return days * 86_400.0 if days is not None else parse_duration_s(text)
     except ValueError:
         msg = f"{option} {text}: no age: write 30m, 12h or 30d"
         raise UsageError(msg) from None

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from scaletest.controlplane.plan import CONTROL_SOCKET
 from scaletest.controlplane.state import ClusterState, read_state, write_state
 from scaletest.controlplane.supervisor import cgroups, ending
 
-__all__ = ["clean_dead_cluster", "is_dead_cluster"]
+__all__ = ["Done", "clean_dead_cluster", "is_dead_cluster"]
+
+What = Literal["supervisor", "process", "control group", "directory", "file"]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One thing that was ended or removed, or could not be."""
+
+    what: What
+    said: str
+    left: bool = False
+    """Whether it is still there."""
 
 
 def is_dead_cluster(cluster_dir: Path) -> bool:
@@ -17,8 +31,8 @@ def is_dead_cluster(cluster_dir: Path) -> bool:
     return state is not None and not state.supervisor.is_alive() and (state.status != "ended" or bool(state.groups))
 
 
-def clean_dead_cluster(cluster_dir: Path) -> list[str]:
-    """End what is left of a cluster whose supervisor is gone; return what was done, for people.
+def clean_dead_cluster(cluster_dir: Path) -> list[Done]:
+    """End what is left of a cluster whose supervisor is gone; return what was done.
 
     Kills what is left of its processes, removes its control groups and the plan's ``remove_paths``, and leaves the
     directory with its logs. Does nothing to a cluster whose supervisor lives, or that has ended. Blocks up to some
@@ -43,16 +57,22 @@ def clean_dead_cluster(cluster_dir: Path) -> list[str]:
     return done
 
 
-def _end_processes(state: ClusterState) -> list[str]:
+def _end_processes(state: ClusterState) -> list[Done]:
     names = {component.process: name for name, component in state.components.items() if component.process}
     if state.launcher is not None:
         names[state.launcher] = "launcher"
     killed = ending.end_leftovers(state.supervisor, names, [Path(group) for group in state.groups])
-    return [f"killed {names.get(process, 'process')} {process.pid}" for process in killed]
+    return [Done("process", f"killed {names.get(process, 'process')} {process.pid}") for process in killed]
 
 
-def _remove(state: ClusterState) -> list[str]:
-    there = [path for path in [*state.groups, *state.remove_paths] if Path(path).exists()]
-    left = [str(path) for path in cgroups.remove_groups([Path(group) for group in state.groups])]
-    left += ending.remove_files(state.remove_paths)
-    return [f"could not remove {path}" if path in left else f"removed {path}" for path in there]
+def _remove(state: ClusterState) -> list[Done]:
+    there: dict[str, What] = {group: "control group" for group in state.groups if Path(group).exists()}
+    there |= {
+        path: "directory" if Path(path).is_dir() else "file" for path in state.remove_paths if Path(path).exists()
+    }
+    left = {str(path) for path in cgroups.remove_groups([Path(group) for group in state.groups])}
+    left |= set(ending.remove_files(state.remove_paths))
+    return [
+        Done(what, f"could not remove {path}" if path in left else f"removed {path}", left=path in left)
+        for path, what in there.items()
+    ]

@@ -26,13 +26,14 @@ import random
 import re
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from scaletest.controlplane import ports as portlib
-from scaletest.controlplane.cleaning import clean_dead_cluster
+from scaletest.controlplane.cleaning import Done, What, clean_dead_cluster
 from scaletest.controlplane.heartbeat import Heartbeat
 from scaletest.controlplane.plan import run_dir, write_private_json
 from scaletest.controlplane.ports import PortRole
@@ -73,15 +74,32 @@ ClusterStatus = Literal["starting", "ready", "ending", "ended", "dead"]
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """A cluster that was removed, and what had to be done for it, in words."""
+    """A cluster that was removed, and what had to be done for it; in words, how much of each kind."""
 
     name: str
     was: ClusterStatus
-    done: tuple[str, ...] = ()
+    done: tuple[Done, ...] = ()
 
     def __str__(self) -> str:
-        what = ", ".join(self.done) if self.done else "nothing of it was left but its directory"
+        counts = Counter(done.what for done in self.done if not done.left)
+        said = ["ended by its supervisor"] if counts["supervisor"] else []
+        if counts["process"]:
+            said.append(f"{_counted(counts, 'process')} ended")
+        removed: list[What] = [what for what in ("control group", "directory", "file") if counts[what]]
+        if removed:
+            said.append(f"{' and '.join(_counted(counts, what) for what in removed)} removed")
+        said += [done.said for done in self.done if done.left]
+        what = ", ".join(said) or "nothing of it was left but its directory"
         return f"removed cluster {self.name} (it was {self.was}): {what}"
+
+
+_PLURALS: Final[Mapping[What, str]] = {
+    "process": "processes", "control group": "control groups", "directory": "directories", "file": "files",
+}  # fmt: skip
+
+
+def _counted(counts: Mapping[What, int], what: What) -> str:
+    return f"{counts[what]} {what if counts[what] == 1 else _PLURALS[what]}"
 
 
 def create(
@@ -308,21 +326,21 @@ def _clean(path: Path) -> Cleaned:
     return Cleaned(path.name, was, tuple(done))
 
 
-def _end_supervisor(path: Path) -> list[str]:
+def _end_supervisor(path: Path) -> list[Done]:
     """Tell a living supervisor to end its cluster, and wait for it."""
     state = _state(path)
     if state is None or not state.supervisor.is_alive():
         return []
     end_processes([state.supervisor], grace_s=SUPERVISOR_GRACE_S)
-    return [f"ended its supervisor {state.supervisor.pid} and its components"]
+    return [Done("supervisor", f"ended its supervisor {state.supervisor.pid} and its components")]
 
 
-def _end_recorded_by_shims(path: Path) -> list[str]:
+def _end_recorded_by_shims(path: Path) -> list[Done]:
     """End components where the supervisor's state cannot be read: each recorded its own pid before it began."""
     found = {file.stem: read_pid(run_dir(path), file.stem) for file in run_dir(path).glob("*.pid")}
     alive = {name: process for name, process in found.items() if process is not None and process.is_alive()}
     end_processes(alive.values())
-    return [f"ended {name} {process.pid}" for name, process in alive.items()]
+    return [Done("process", f"ended {name} {process.pid}") for name, process in alive.items()]
 
 
 def _delete(path: Path) -> None:

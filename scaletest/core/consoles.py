@@ -6,17 +6,25 @@
 from __future__ import annotations
 
 import enum
+import os
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, Literal, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Color", "ColorSystem", "choose_color", "color_system", "console"]
+from scaletest.core.units import whole_number
+
+__all__ = ["MOST_WIDTH", "Color", "ColorSystem", "choose_color", "color_system", "console"]
 
 ColorSystem = Literal["standard", "256", "truecolor"]
 
 _SYSTEMS: Final[dict[str, ColorSystem]] = {"standard": "standard", "256": "256", "truecolor": "truecolor"}
+
+
+MOST_WIDTH: Final = 1_000
+"""Columns that are drawn at most. No screen is wider; lines are filled up to the width, so that each column costs in every line."""
 
 
 class Color(enum.StrEnum):
@@ -35,13 +43,21 @@ def choose_color(color: Color) -> None:
     _CHOSEN.set(color)
 
 
+def _environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without sizes that are none: Rich takes any digit for a number, and fails on ``²``."""
+    return {name: value for name, value in environ.items() if name not in {"COLUMNS", "LINES"} or whole_number(value)}
+
+
 def console(stream: TextIO, *, width: int | None = None) -> Console:
-    """Return a console on a stream; without colours it writes no escape sequence at all."""
+    """Return a console on a stream; without colours it writes no escape sequence at all.
+
+    Without ``width``, it is as wide as ``COLUMNS`` or the terminal say, up to ``MOST_WIDTH``.
+    """
     # Imported here: it costs the start of every command 30 ms.
     from scaletest.core.printableconsole import PrintableConsole  # noqa: PLC0415
 
-    wanted = _CHOSEN.get()
-    found = PrintableConsole(file=stream, force_terminal=True if wanted is Color.ALWAYS else None)
+    wanted, environ = _CHOSEN.get(), _environment(os.environ)
+    found = PrintableConsole(file=stream, force_terminal=True if wanted is Color.ALWAYS else None, _environ=environ)
     system = _SYSTEMS.get(found.color_system or "")
     if wanted is Color.ALWAYS:
         system = system or "standard"
@@ -49,7 +65,8 @@ def console(stream: TextIO, *, width: int | None = None) -> Console:
         system = None
     return PrintableConsole(
         file=stream,
-        width=width,
+        width=min(found.width if width is None else width, MOST_WIDTH),
+        _environ=environ,
         force_terminal=True if wanted is Color.ALWAYS else None,
         color_system=system,
         no_color=system is None,

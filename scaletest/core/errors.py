@@ -13,13 +13,15 @@
     └── Interrupted         130    Ctrl-C or SIGTERM
 
 What the system refuses us (``of_the_machine``: no space, no permission, no descriptor) is an EnvironmentProblem too,
-wherever it was raised. Every other exception that reaches the command line is our own bug and ends in 1.
+wherever it was raised; a name that it takes for none is a UsageError. Every other exception that reaches the command line is our own
+bug and ends in 1.
 """
 
 from __future__ import annotations
 
 import enum
 import errno
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -39,6 +41,8 @@ __all__ = [
     "ScaletestError",
     "UsageError",
     "of_the_machine",
+    "refused",
+    "shorten",
     "without_place",
 ]
 
@@ -67,15 +71,27 @@ EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
 }
 
 
+_LONG_WORD: Final = re.compile(r"\S{301,}")
+"""A path of a deep project has 200 characters; what is longer is no name that anybody reads."""
+_LINE_CHARS: Final = 3_000
+"""The longest hint, which lists what there is, has a third of that."""
+
+
+def shorten(text: str) -> str:
+    """Cut words and lines of a message that nobody would read to their end: what was given is not poured onto the terminal."""
+    cut = _LONG_WORD.sub(lambda word: f"{word[0][:120]}…{word[0][-60:]}", text)
+    return "\n".join(line if len(line) <= _LINE_CHARS else f"{line[:_LINE_CHARS]}…" for line in cut.split("\n"))
+
+
 class ScaletestError(Exception):
     """What went wrong, and what to do next; the base of all errors shown to people."""
 
     exit_code: ExitCode = ExitCode.BUG
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message = shorten(message)
+        self.hint = hint and shorten(hint)
+        super().__init__(self.message)
 
 
 def without_place(error: ScaletestError, path: Path) -> str:
@@ -175,6 +191,11 @@ class Interrupted(ScaletestError):
 
 _NO_SPACE: Final = "Make room there, or use another place: --output, SCALETEST_STATE_DIR, SCALETEST_CACHE_DIR."
 _NO_ACCESS: Final = "Use a place you may write to: --output, SCALETEST_STATE_DIR, SCALETEST_CACHE_DIR."
+_NO_NAME: Final[dict[int, str]] = {
+    errno.ENAMETOOLONG: "the name is too long for a file",
+    errno.ELOOP: "links that lead to each other",
+}
+"""What the system says of a name that somebody gave: no machine would take it."""
 _NO_PROCESSES: Final = "Raise the limit of processes and threads (ulimit -u), or end other processes."
 _NO_FILES: Final = "Raise the limit of open files (ulimit -n)."
 _NO_MEMORY: Final = "Free memory, or lift the limit of address space (ulimit -v)."
@@ -199,13 +220,26 @@ _NO_THREAD: Final = "can't start new thread"
 """What Python says, in a RuntimeError of no kind of its own, when the system gives it no thread."""
 
 
-def of_the_machine(error: BaseException) -> EnvironmentProblem | None:
-    """Return what people are told of an error that the machine is the reason of; None for any other."""
+def of_the_machine(error: BaseException) -> EnvironmentProblem | UsageError | None:
+    """Return what people are told of an error that the machine, or a name that it cannot take, is the reason of; None for any other."""
     if isinstance(error, MemoryError):
         return ResourceShortage("out of memory", hint=_NO_MEMORY)
     if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
         return ResourceShortage("the system gives no more threads", hint=_NO_PROCESSES)
-    if not isinstance(error, OSError) or error.errno not in _REFUSALS:
+    if not isinstance(error, OSError):
         return None
     place = f"{error.filename}: " if error.filename is not None else ""
+    if error.errno in _NO_NAME:
+        return UsageError(f"{place}{_NO_NAME[error.errno]}", hint="Give another name.")
+    if error.errno not in _REFUSALS:
+        return None
     return EnvironmentProblem(f"{place}{error.strerror}", hint=_REFUSALS[error.errno])
+
+
+def refused(error: OSError, message: str, *, hint: str) -> EnvironmentProblem | UsageError:
+    """Return what people are told of a file or directory that the system does not let us make, with a hint for the option that named it."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return UsageError(f"{message}: one of its parents is a file", hint=hint)
+    problem = of_the_machine(error)
+    reason = _NO_NAME.get(error.errno or 0, error.strerror)
+    return (type(problem) if problem else UsageError)(f"{message}: {reason}", hint=hint)

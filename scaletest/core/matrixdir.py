@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from scaletest.core.errors import RunDirectoryError
 from scaletest.core.foreignfiles import check_schema, read_object
+from scaletest.core.mistakes import first_mistake
 from scaletest.core.rundir import MATRIX_INFO_NAME, VERDICT_NAME, write_json
 
 __all__ = [
@@ -118,9 +119,7 @@ def read_matrix_info(directory: Path) -> MatrixInfo:
     try:
         return MatrixInfo.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise RunDirectoryError(path, f"{where}: {first['msg']}") from None
+        raise RunDirectoryError(path, first_mistake(error)) from None
 
 
 def kept_outcome(run_dir: Path) -> tuple[str, int] | None:

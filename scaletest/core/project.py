@@ -44,5 +44,6 @@ def find_project(start: Path) -> Project:
 
 
 def _is_project(directory: Path) -> bool:
-    # Unlike Path.is_file, these say no where a directory may not be looked into.
-    return os.path.isdir(directory / ".scaletest") or os.path.isfile(directory / PROJECT_FILE)  # noqa: PTH112, PTH113
+    # Unlike those of Path, these say no where a directory may not be looked into. A file that is a directory, or a link to nothing, is
+    # somebody's mistake: reading it will say so.
+    return os.path.isdir(directory / ".scaletest") or os.path.lexists(directory / PROJECT_FILE)  # noqa: PTH112

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["PATH", "RULES", "URL", "VERSION", "Form", "choice", "count"]
+from scaletest.core.gaterules import split_rule
+from scaletest.core.units import whole_number
+
+__all__ = ["PATH", "RULES", "URL", "VERSION", "VERSION_PATTERN", "Form", "choice", "count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,9 @@ class Form:
     choices: tuple[str, ...] = ()
 
 
-_VERSION: Final = re.compile(r"v?[0-9]+\.[0-9]+(?:\.[0-9]+)?(?:-[0-9A-Za-z.-]+)?", re.ASCII)
+VERSION_PATTERN: Final = r"v?[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]{1,4}(-[0-9A-Za-z.-]{1,40})?)?"
+"""Versions of Kubernetes and etcd, as settings and profiles have them."""
+_VERSION: Final = re.compile(VERSION_PATTERN, re.ASCII)
 
 
 def _text(value: Any, what: str) -> str:
@@ -31,6 +36,9 @@ def _text(value: Any, what: str) -> str:
         raise ValueError(msg)
     if not value:
         msg = f"an empty text is no {what}"
+        raise ValueError(msg)
+    if "\0" in value:
+        msg = f"{value!r} is no {what}: it holds a NUL character"
         raise ValueError(msg)
     return value
 
@@ -67,11 +75,18 @@ def _rules_in(value: Any, _directory: Path) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(rule, str) for rule in value):
         msg = 'not a list of texts: write ["p99:10%"]'
         raise ValueError(msg)
-    return tuple(value)
+    return _checked_rules(value)
 
 
 def _rules(text: str) -> tuple[str, ...]:
-    return tuple(rule.strip() for rule in text.split(",") if rule.strip())
+    return _checked_rules(rule.strip() for rule in text.split(",") if rule.strip())
+
+
+def _checked_rules(rules: Iterable[str]) -> tuple[str, ...]:
+    checked = tuple(rules)
+    for rule in checked:
+        split_rule(rule)
+    return checked
 
 
 def choice(*words: str) -> Form:
@@ -96,7 +111,8 @@ def count(least: int, most: int) -> Form:
         return value
 
     def read(text: str) -> int:
-        return check(int(text) if text.isascii() and text.isdigit() and len(text) < 10 else text)
+        number = whole_number(text)
+        return check(text if number is None else number)
 
     return Form(read, lambda value, _directory: check(value))
 

@@ -6,6 +6,7 @@ project's ``pyproject.toml``, the user's ``config.toml``, and last what the prof
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -161,6 +162,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Value]:
 
 
 def _from_file(path: Path, table: tuple[str, ...], source: Source) -> dict[str, Value]:
+    _refuse_what_is_no_file(path)
     file = read_toml(path)
     if file is None:
         return {}
@@ -180,6 +182,22 @@ def _from_file(path: Path, table: tuple[str, ...], source: Source) -> dict[str, 
             raise _wrong(file, (*table, *keys), str(error)) from None
         values[key] = Value(read, source, f"{path}:{file.line((*table, *keys))}")
     return values
+
+
+def _refuse_what_is_no_file(path: Path) -> None:
+    """Raise UsageError for a directory or pipe of a file's name (it would wait for a writer), and for a link to nothing."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if not path.is_symlink():
+            return
+        msg = f"{path}: a link to nothing"
+        raise UsageError(msg, hint="Settings would stand there: mend the link or remove it.") from None
+    except OSError:
+        return
+    if stat.S_ISDIR(mode) or stat.S_ISFIFO(mode):
+        msg = f"{path}: {'a directory' if stat.S_ISDIR(mode) else 'a pipe'}, not a file"
+        raise UsageError(msg, hint="Settings would stand there: give it another name.")
 
 
 def _leaves(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

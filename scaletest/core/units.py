@@ -23,6 +23,7 @@ __all__ = [
     "parse_duration_s",
     "parse_rate_per_s",
     "parse_share",
+    "whole_number",
     "write_bytes",
     "write_duration",
     "write_number",
@@ -111,6 +112,11 @@ def parse_share(text: str | float) -> float:
         return share
     msg = f"{text!r} is not a share from 0% to 100%: write 1% or a number from 0 to 1"
     raise ValueError(msg)
+
+
+def whole_number(text: str) -> int | None:
+    """Read a count that stands without a unit; None for what is no number of up to nine plain digits (``²`` is a digit, too, to Python)."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def write_number(value: float) -> str:

@@ -6,7 +6,20 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["write_whole"]
+from scaletest.core.errors import UsageError
+
+__all__ = ["refuse_unwritable", "write_whole"]
+
+
+def refuse_unwritable(path: Path, said: str, hint: str) -> None:
+    """Raise UsageError for a path at which nothing can be made or written, as far as that can be known without trying."""
+    there = next((item for item in (path, *path.parents) if item.exists()), path.parent)
+    if there != path and not there.is_dir():
+        msg = f"{said}: {there} is no directory"
+        raise UsageError(msg, hint=hint)
+    if not os.access(there, os.W_OK):
+        msg = f"{said}: no permission to write {'it' if there == path else f'in {there}'}"
+        raise UsageError(msg, hint=hint)
 
 
 def write_whole(path: Path, text: str) -> None:

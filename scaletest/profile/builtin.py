@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def find_profile(reference: str, directory: Path | None = None) -> Path:
     if reference in names:
         return names[reference]
     near = nearest(reference, names)
-    lying = next((suffix for suffix in _SUFFIXES if Path(reference + suffix).is_file()), None)
+    # Unlike Path.is_file, this says no of a name that is too long for a file.
+    lying = next((suffix for suffix in _SUFFIXES if os.path.isfile(reference + suffix)), None)  # noqa: PTH113
     if lying:
         hint = f"the file here is ./{reference}{lying}"
     else:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
 
 from scaletest.core import units
+from scaletest.core.settingforms import VERSION_PATTERN
 from scaletest.profile.objectives import parse_objective
 
 __all__ = [
@@ -164,7 +165,7 @@ Name = Annotated[
 ]
 Version = Annotated[
     str,
-    _matching(r"v?\d{1,4}\.\d{1,4}(\.\d{1,4})?", "a version", "write 1.37 or 1.37.2"),
+    _matching(VERSION_PATTERN, "a version", "write 1.37 or 1.37.2"),
     BeforeValidator(_text_not_number),
     Form("version, in quotes"),
 ]

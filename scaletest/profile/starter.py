@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
@@ -164,8 +165,9 @@ _POD_STARTUP: Final = """\
 
 
 def name_from(stem: str) -> str:
-    """Return the name of a profile from that of its file; empty where nothing of it can be in a name."""
-    return re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:_LONGEST_NAME].strip("-")
+    """Return the name of a profile from that of its file, letters without their accents; empty where nothing of it can be in a name."""
+    plain = unicodedata.normalize("NFKD", stem.casefold()).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:_LONGEST_NAME].strip("-")
 
 
 def starter(start: Start) -> str:

@@ -7,36 +7,18 @@ the file, and an unknown key gets the key that was probably meant.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from scaletest.core.mistakes import expected
 from scaletest.profile.places import Issue, Path, dotted, nearest, show
 from scaletest.profile.schema import Profile
 from scaletest.profile.structure import Shape, shape_at
 from scaletest.profile.yamlfile import resolve_scalar
 
 __all__ = ["validate"]
-
-_EXPECTED: Final[dict[str, str]] = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "int_parsing_size": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "string_type": "text",
-    "list_type": "a list",
-    "dict_type": "a mapping",
-    "model_type": "a mapping",
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "at least {ge}",
-    "less_than": "less than {lt}",
-    "less_than_equal": "at most {le}",
-    "literal_error": "{expected}",
-}
-"""What was expected, by pydantic's error type; read as "must be …, not VALUE"."""
 
 
 def validate(data: Mapping[str, Any]) -> tuple[Profile | None, list[Issue]]:
@@ -84,29 +66,21 @@ def _describe(path: Path, group: list[ErrorDetails]) -> list[Issue]:
         case "string_too_short":
             return [Issue(path, "the text must not be empty")]
     said = [str(details["ctx"]["error"]) for details in group if details["type"] == "value_error"]
-    expected = list(dict.fromkeys(_expected(details) for details in group if details["type"] != "value_error"))
+    wanted = list(dict.fromkeys(expected(details) for details in group if details["type"] != "value_error"))
     issues = [Issue(path, what, _hint(first["input"], [])) for what in dict.fromkeys(said)]
-    if expected and not said:
-        what = f"must be {' or '.join(expected)}, not {show(first['input'])}"
-        issues.append(Issue(path, what, _hint(first["input"], expected) or _near_word(path, first["input"])))
+    if wanted and not said:
+        what = f"must be {' or '.join(wanted)}, not {show(first['input'])}"
+        issues.append(Issue(path, what, _hint(first["input"], wanted) or _near_word(path, first["input"])))
     return issues
 
 
-def _expected(details: ErrorDetails) -> str:
-    form = _EXPECTED.get(details["type"])
-    if form is None:
-        return details["msg"].removeprefix("Input should be ")
-    context = {key: f"{value:,}" if isinstance(value, int) else value for key, value in details.get("ctx", {}).items()}
-    return form.format(**context)
-
-
-def _hint(value: Any, expected: list[str]) -> str | None:
+def _hint(value: Any, wanted: list[str]) -> str | None:
     # `nodes: {nodes}` is, to YAML, a mapping of `nodes` to nothing.
     if isinstance(value, dict) and len(value) == 1 and next(iter(value.values())) is None:
         return f'a parameter stands in quotes: "{{{next(iter(value))}}}"'
-    if isinstance(value, int | float) and expected == ["text"]:
+    if isinstance(value, int | float) and wanted == ["text"]:
         return "put it in quotes"
-    if isinstance(value, str) and expected and not isinstance(resolve_scalar(value), str) and "text" not in expected:
+    if isinstance(value, str) and wanted and not isinstance(resolve_scalar(value), str) and "text" not in wanted:
         return "leave out the quotes"
     return None
 

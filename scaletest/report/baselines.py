@@ -17,8 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from scaletest.analysis.comparison import RunSet, differences_of
 from scaletest.analysis.measures import RunMeasures
 from scaletest.analysis.metrickinds import Metric
-from scaletest.core.errors import BaselineError
+from scaletest.core.errors import BaselineError, UsageError
 from scaletest.core.foreignfiles import check_schema, read_object
+from scaletest.core.mistakes import first_mistake
 from scaletest.core.rundir import write_json
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
 
 BASELINE_SCHEMA_VERSION: Final = 1
 _KIND: Final = "scaletest-baseline"
+_SUFFIX: Final = ".json"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _INFINITE: Final = "inf"
 
@@ -87,13 +89,14 @@ class Baseline:
 
 
 def baseline_path(name: str, directory: Path) -> Path:
-    """Return the file of a baseline: ``NAME.json`` in the project's directory, or a path that was given. Raises BaselineError."""
-    if name.endswith(".json") or "/" in name:
-        return Path(name)
+    """Return the file of a baseline: ``NAME.json`` in the project's directory, or a path that ends in ``.json``. Raises UsageError."""
+    path = Path(name)
+    if path.suffix == _SUFFIX:
+        return path
     if not _NAME.fullmatch(name):
-        what = f"{name!r} is no name of a baseline: letters, digits, dots, underscores and hyphens"
-        raise BaselineError(directory, what)
-    return directory / f"{name}.json"
+        msg = f"{name!r} is no name of a baseline: up to 64 letters, digits, dots, underscores and hyphens, a letter or digit first"
+        raise UsageError(msg, hint=f"A file elsewhere ends in {_SUFFIX}: {name}{_SUFFIX}" if "/" in name else None)
+    return directory / f"{name}{_SUFFIX}"
 
 
 def save_baseline(path: Path, runs: Sequence[RunMeasures], saved_at: str, *, replace: bool = False) -> RunSet:
@@ -153,9 +156,7 @@ def read_baseline(path: Path) -> Baseline:
         stored = _Stored.model_validate(data)
         runs = tuple(_run(stored, run) for run in stored.runs)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BaselineError(path, f"{where}: {first['msg']}") from None
+        raise BaselineError(path, first_mistake(error)) from None
     except ValueError as error:
         raise BaselineError(path, f"a value that is no number: {error}") from None
     return Baseline(path.stem, path, stored.saved_at, RunSet(path.stem, runs, is_baseline=True))

@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TextIO
 
+from scaletest.core.consoles import MOST_WIDTH
+
 __all__ = ["Block", "Screen", "Size", "size_of"]
 
 _HIDE_CURSOR: Final = "\x1b[?25l"
@@ -35,12 +37,12 @@ class Size(NamedTuple):
 
 
 def size_of(stream: TextIO) -> Size:
-    """Return the size of a terminal; 80 by 24 where it has none."""
+    """Return the size of a terminal, of its columns those that are drawn at most; 80 by 24 where it has none."""
     try:
         columns, rows = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):
         columns = rows = 0
-    return Size(columns or 80, rows or 24)
+    return Size(min(columns or 80, MOST_WIDTH), rows or 24)
 
 
 class Block:

@@ -8,7 +8,7 @@ from scaletest.report.markdown import COMMENT_LIMIT, MARKS
 from scaletest.report.markdown_text import cut, folded, table, text
 from scaletest.report.matrix_document import CellReport, MatrixDocument, RankingReport, RowReport
 from scaletest.report.ranking import rank_factor
-from scaletest.report.said.matrix import holds, ratio_text
+from scaletest.report.said.matrix import axes_text, holds, ratio_text
 
 __all__ = ["render_matrix_markdown"]
 
@@ -19,11 +19,10 @@ _OPEN: Final = frozenset({"Run", "Objectives"})
 def render_matrix_markdown(document: MatrixDocument, *, limit: int = COMMENT_LIMIT) -> str:
     """Write the variants beside each other, in at most ``limit`` bytes."""
     matrix, verdict = document.matrix, document.verdict
-    axes = "; ".join(f"{axis.key}: {', '.join(axis.values)}" for axis in matrix.axes)
     head = [
         f"### Matrix {text(matrix.profile)}",
         "",
-        text(f"{axes}; {verdict.finished} of {verdict.runs} runs finished"),
+        text(f"{axes_text(matrix)}; {verdict.finished} of {verdict.runs} runs finished"),
     ]
     sections = list(dict.fromkeys(row.section for row in document.rows))
     parts = [head, *([_ranking(document.ranking)] if document.ranking is not None else [])]
@@ -51,7 +50,7 @@ def _ranking(ranking: RankingReport) -> list[str]:
 
 
 def _table(document: MatrixDocument, rows: list[RowReport], section: str) -> list[str]:
-    names = [text(" ".join(variant.values.values())) for variant in document.variants]
+    names = [text(" ".join(variant.values.values()) or variant.name) for variant in document.variants]
     cells = [(text(row.measure), *(_cell(cell) for cell in row.cells), ratio_text(row)) for row in rows]
     return table((text(section), *names, "×"), cells)
 

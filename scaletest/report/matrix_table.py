@@ -67,9 +67,7 @@ def _parts(document: MatrixDocument, width: int) -> Iterator[list[Drawn]]:
 def _head(document: MatrixDocument) -> Iterator[Drawn]:
     matrix, verdict = document.matrix, document.verdict
     yield Text.assemble(("MATRIX", "bold"), f"  {matrix.profile}", (f"  {matrix.id}", "dim"))
-    axes = "; ".join(f"{axis.key}: {', '.join(axis.values)}" for axis in matrix.axes)
-    repeats = f", {matrix.repeat} runs each" if matrix.repeat > 1 else ""
-    yield _line(f"{axes}{repeats}")
+    yield _line(said.axes_text(matrix))
     if matrix.summary:
         yield _line(matrix.summary)
     if verdict.finished < verdict.runs:

@@ -138,7 +138,8 @@ def _report(info: MatrixInfo, summary: _Summary, first: _Summary) -> doc.RankRep
 
 def _label(entry: VariantEntry) -> str:
     """Name a variant by its values; of the profile's own variants the name alone says enough."""
-    return ", ".join(value if key == VARIANT_AXIS else f"{key}={value}" for key, value in entry.values.items())
+    values = (value if key == VARIANT_AXIS else f"{key}={value}" for key, value in entry.values.items())
+    return ", ".join(values) or entry.name
 
 
 def _words(profile: Mapping[str, Any], entry: VariantEntry) -> str | None:

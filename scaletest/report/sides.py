@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,7 +17,7 @@ from scaletest.core.texts import encodable
 from scaletest.report.baselines import baseline_path, list_baselines, read_baseline
 from scaletest.report.rundir import find_run, load_run
 
-__all__ = ["find_side", "read_run", "read_runs"]
+__all__ = ["find_side", "read_run", "read_runs", "said_in_both"]
 
 _PATTERN = frozenset("*?[")
 _BASELINE = ".json"
@@ -102,6 +103,29 @@ def _readable(name: str, paths: Sequence[Path], read: Callable[[Path], Iterable[
         more = f" (and {len(passed_over) - 1} more)" if len(passed_over) > 1 else ""
         raise RunDirectoryError(Path(name), what + more)
     return RunSet(name, tuple(runs), passed_over=tuple(passed_over))
+
+
+def said_in_both(base: RunSet, new: RunSet) -> str | None:
+    """Say which runs stand on both sides, however they are spelled; None where none does.
+
+    Runs are the same by their directory; where a side is a saved baseline, by name and start.
+    """
+    places = {os.path.realpath(run.directory) for run in base.runs if run.directory is not None}
+    names = {(run.id, run.started_at): run.directory is None for run in base.runs}
+
+    def is_in_base(run: RunMeasures) -> bool:
+        name = (run.id, run.started_at)
+        if run.directory is None:
+            return name in names
+        return os.path.realpath(run.directory) in places or names.get(name, False)
+
+    shared = [run for run in new.runs if is_in_base(run)]
+    if not shared:
+        return None
+    if len(shared) == len(new.runs):
+        return f"{new.name} is compared with itself: its runs are in {base.name} too"
+    more = f" and {len(shared) - 1} more" if len(shared) > 1 else ""
+    return f"{len(shared)} of {len(new.runs)} runs of {new.name} are in {base.name} too: {shared[0].id}{more}"
 
 
 def read_run(directory: Path) -> RunMeasures:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from scaletest.core.units import whole_number
 from scaletest.profile.schema import FlowSpec, Profile
 
 __all__ = ["APART_FROM_CORES", "AUTO", "CorePlan", "plan_cores", "process_overrides", "processes_of"]
@@ -59,9 +60,10 @@ def process_overrides(flows: Mapping[str, FlowSpec], wanted: str, usable_cores: 
     """
     if wanted == AUTO:
         count = max(1, min(_MOST_PROCESSES, int(usable_cores) // _AUTO_SHARE))
-    elif wanted.isdecimal() and 1 <= int(wanted) <= _MOST_PROCESSES:
-        count = int(wanted)
     else:
-        msg = f"{wanted!r} is no number of processes: write 1 to {_MOST_PROCESSES}, or {AUTO}"
-        raise ValueError(msg)
+        number = whole_number(wanted)
+        if number is None or not 1 <= number <= _MOST_PROCESSES:
+            msg = f"{wanted!r} is no number of processes: write 1 to {_MOST_PROCESSES}, or {AUTO}"
+            raise ValueError(msg)
+        count = number
     return [f"flows.{name}.{flow.kind}.processes={count}" for name, flow in flows.items() if flow.kind in _SEVERAL]

@@ -1,5 +1,7 @@
 """A profile in several variants: the cross product of the values that ``--matrix KEY=V1,V2`` gives, and of the variants that it names itself.
 
+Without any of them it is one variant, the profile as it is, to be repeated.
+
 Every value is one that ``--set KEY=VALUE`` takes. A comma separates values unless it stands within quotes, brackets or
 braces that begin the value: ``'steps="a,b",c'`` has two values.
 
@@ -194,7 +196,8 @@ def make_matrix(
         for choice, loaded in zip(choices, plain, strict=True)
     ]
     limited = _load_all(reference, overrides, with_limits, size, versions)
-    names = _unique([_name(axes, choice.values) for choice in choices])
+    # Repeats of a profile as it is have no values to be named by.
+    names = _unique([_name(axes, choice.values) for choice in choices]) if axes else [plain[0].profile.name]
     variants = [
         Variant(name, choice.values, loaded, make_plan(loaded.profile, host))
         for name, choice, loaded in zip(names, choices, limited, strict=True)

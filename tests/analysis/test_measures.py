@@ -6,10 +6,13 @@ import math
 
 import pytest
 
-from scaletest.analysis.measures import RunMeasures, measure_run, steady_part
+from scaletest.analysis.gating import parse_rule, refuse_unknown
+from scaletest.analysis.measures import RunMeasures, measure_run, possible_metrics, steady_part
 from scaletest.analysis.metrickinds import kind_of, section_of
 from scaletest.analysis.state import RunState
+from scaletest.core.errors import UsageError
 from scaletest.core.journal import Record
+from scaletest.profile.loading import load_profile
 from tests.analysis.journals import flow, process, record, run_info, step
 from tests.report.matrices import calm_run
 
@@ -106,3 +109,35 @@ def test_a_small_run_has_every_kind_of_metric() -> None:
 )
 def test_names_have_a_place_in_a_table(name: str, expected: tuple[str, str]) -> None:
     assert expected == section_of(name)
+
+
+def test_what_a_run_has_was_possible_before() -> None:
+    possible = possible_metrics(load_profile("smoke").profile)
+    renamed = {"flow.agents": "flow.telemetry", "probe.readiness": "probe.ready"}
+    names = list(measured(calm_run()).metrics)
+    for old, new in renamed.items():
+        names = [name.replace(old, new) for name in names]
+
+    assert {"flow", "probe", "component", "etcd"} <= {name.partition(".")[0] for name in names}
+    for name in names:
+        refuse_unknown([parse_rule(f"{name}:10%", "--fail")], possible)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["p98", "flow.agents.p99", "probe.operators.p99", "apisever.memory", "search.capacity", "max_rps"],
+)
+def test_what_no_run_can_have_is_not_possible(rule: str) -> None:
+    with pytest.raises(UsageError, match=r"no metric .* in runs of smoke"):
+        refuse_unknown(
+            [parse_rule(f"{rule}:10%", "--fail")], possible_metrics(load_profile("smoke").profile), "runs of smoke"
+        )
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["p99", "own-pods.p50", "flow.*.p99", "flow.*", "probe.*", "operator[system:masters].p50", "kube-scheduler.cpu", "rejected",
+     "apf.workload-low.rejected", "etcd.fsync_p99", "incident.steady.recovery", "answer_bytes"],
+)  # fmt: skip
+def test_what_a_run_may_have_is_possible(rule: str) -> None:
+    refuse_unknown([parse_rule(f"{rule}:10%", "--fail")], possible_metrics(load_profile("smoke").profile))

@@ -54,7 +54,7 @@ def test_a_comparison_exits_0_and_a_gate_as_it_decides() -> None:
 
 def test_json_names_the_metric() -> None:
     done = run("compare", "before-*", "after-*", "before-*", "--fail", "list-pods.p50:10%", "--format", "json")
-    data = json.loads(done.output)
+    data = json.loads(done.stdout)
     assert 99 == done.exit_code == data["verdict"]["exit_code"]
     assert ["fail", "pass"] == [candidate["gate"]["outcome"] for candidate in data["candidates"]]
     assert "after-*: flow.agents.list-pods.p50" in data["verdict"]["reasons"][0]
@@ -211,6 +211,56 @@ def test_a_github_step_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "flow.agents.list-pods.p50" in (tmp_path / "summary.md").read_text()
 
 
-@pytest.mark.parametrize("words", [("--format", "csv"), ("--report", "html=x.html")])
-def test_a_form_that_a_comparison_has_not_is_refused(words: tuple[str, str]) -> None:
-    assert "text, json, markdown, junit" in refused("compare", "before-*", "after-*", *words).message
+def test_a_form_that_a_comparison_has_not_is_refused_and_none_such_is_offered() -> None:
+    sides = ("compare", "before-*", "after-*")
+    error = refused(*sides, "--report", "html=x.html")
+    assert "--report html=x.html: a comparison is not written as html: text, json, markdown, junit" == error.message
+    assert "with one of text, json, markdown, junit" in refused(*sides, "--report", "pdf=x").message
+
+    for form in ("csv", "pdf"):
+        done = run(*sides, "--format", form)
+        assert 2 == done.exit_code
+        assert "junit" in done.stderr
+        assert "html" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/b", ".hidden", "", "-x", "x" * 65, "ü", "/tmp/x", ".json", "a/.json"])
+def test_a_baseline_has_a_plain_name(name: str, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*")), sorted(tmp_path.parent.iterdir())
+    for command in (["save", "--", name, "before-*"], ["show", "--", name], ["rm", "--", name]):
+        error = refused("baseline", *command)
+        assert f"{name!r} is no name of a baseline: up to 64 letters, digits, dots" in error.message
+    assert ("A file elsewhere ends in .json" in (error.hint or "")) == ("/" in name)
+    assert before == (sorted(tmp_path.rglob("*")), sorted(tmp_path.parent.iterdir()))
+
+
+def test_a_path_that_ends_in_json_is_a_baseline_elsewhere(tmp_path: Path) -> None:
+    assert 0 == run("baseline", "save", "nightly/one.json", "before-*").exit_code
+    assert (tmp_path / "nightly" / "one.json").is_file()
+    assert 0 == run("baseline", "rm", "nightly/one.json").exit_code
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "named"),
+    [
+        ("before-0", "./results/../results/before-0", "results/../results/before-0"),
+        ("before-0", "again", "results/again"),
+        ("results", "before-0", "results/before-0"),
+        ("main", "main", "main"),
+        ("main", "before-0", "results/before-0"),
+    ],
+)
+def test_runs_that_are_compared_with_themselves_are_pointed_out(base: str, new: str, named: str, results: Path) -> None:
+    (results / "again").symlink_to("before-0")
+    run("baseline", "save", "main", "before-0")
+    done = run("compare", base, new, "--format", "json")
+
+    assert 0 == done.exit_code, done.exception
+    assert done.stderr.startswith(f"warning: {named} is compared with itself: its runs are in ")
+    assert json.loads(done.stdout)
+
+
+def test_runs_of_which_some_stand_on_both_sides_are_pointed_out() -> None:
+    said = run("compare", "before-0", "before-*").stderr
+    assert said.startswith("warning: 1 of 4 runs of before-* are in results/before-0 too: ")
+    assert "" == run("compare", "before-0", "after-0").stderr

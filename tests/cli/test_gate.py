@@ -159,14 +159,28 @@ def test_a_dry_run_says_what_would_be_run_and_makes_nothing(project: Path) -> No
         (["--baseline", "main", "--fail", "p98:10%"], "no metric p98"),
         (["--baseline", "main", "--repeat", "0"], "--repeat 0: from 1 to 30"),
         (["--against", "set:nodes=50"], "base and new are the same profile"),
-        (["--against", "set:nods=50"], "did you mean 'nodes'"),
+        (["--against", "set:nods=50"], "--against set:nods=50: nods: there is no 'nods': did you mean 'nodes'?"),
+        (["--against", "set:nodes=many"], "--against set:nodes=many: "),
+        (["--against", "set:a..b=1"], "--against set:a..b=1: not kubernetes=VERSION"),
+        (["--against", "kubernetes=latest"], "--against kubernetes=latest: controlPlane.kubernetes: 'latest' is not a version"),
+        (["--against", "kubernetes=9.99"], "--against kubernetes=9.99: controlPlane.kubernetes: Kubernetes 9.99: no patch version"),
+        (["--against", "set:nodes=60", "--fail", "p98:10%"], "p98:10% (--fail): no metric p98 in runs of smoke"),
+        (["--against", "set:nodes=60", "--fail", "flow.agents.p99:10%"], "no metric flow.agents.p99 in runs of smoke"),
+        (["--against", "set:nodes=60", "--fail", "p99:10MiB"], "p99:10MiB (--fail): "),
+        (["--against", "set:nodes=60", "--output", ".scaletest"], ".scaletest: exists already"),
+        (["--against", "set:nodes=60", "--output", ".scaletest/file/x"], "cannot be made: .scaletest/file is no directory"),
+        (["--against", "set:nodes=60", "--report", "junit=.scaletest"], "--report junit=.scaletest: a directory"),
     ],
-)
-def test_what_could_not_decide_is_refused_before_anything_is_run(argv: list[str], message: str, project: Path) -> None:
+)  # fmt: skip
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_what_could_not_decide_is_refused_before_anything_is_run(
+    argv: list[str], message: str, dry: tuple[str, ...], project: Path
+) -> None:
+    (project / ".scaletest" / "file").touch()
     saved(project, "main")
     saved(project, "other", profile={"name": "openai-outage"})
     saved(project, "elsewhere", host={**host_info().to_json(), "cores": 9999})
-    error = gate(*argv).exception
+    error = gate(*argv, *dry).exception
     assert isinstance(error, ScaletestError)
     assert ExitCode.USAGE is error.exit_code
     assert message in error.message

@@ -13,6 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from scaletest.cli.main import app
+from scaletest.core.errors import ExitCode
 from scaletest.profile.builtin import built_in_profiles
 
 ROOT = typer.main.get_command(app)
@@ -65,6 +66,46 @@ def test_help_ends_with_examples_that_are_command_lines(path: tuple[str, ...]) -
         assert f"scaletest {' '.join(path)}" == command
         profile = given.get("profile")
         assert profile is None or profile in PROFILES or profile.endswith(".yaml")
+
+
+@pytest.mark.parametrize("path", list(commands()), ids=" ".join)
+def test_help_names_arguments_in_capitals_and_types_of_lists_nowhere(path: tuple[str, ...]) -> None:
+    text = CliRunner().invoke(app, [*path, "--help"], prog_name="scaletest", terminal_width=200).stdout
+    usage = text.splitlines()[0].partition("[OPTIONS]")[2]
+
+    assert usage == usage.upper()
+    assert re.fullmatch(r"( (\[[A-Z]+\]|\{[A-Z]+\})(\.\.\.)?)*", usage), usage
+    assert "<list[" not in text.partition("Options:")[2]
+
+
+def test_the_list_of_commands_is_whole_and_the_exit_codes_are_all_there() -> None:
+    text = CliRunner().invoke(app, ["--help"], prog_name="scaletest").stdout
+
+    assert "..." not in text.partition("Commands:")[2]
+    for code in ExitCode:
+        assert re.search(rf"\b{int(code)}\s+[a-z]", text)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["run", "smoke", "--repeat", "many"], "'--repeat': 'many' must be a whole number"),
+        (["runs", "prune", "--keep", "-1"], "'--keep': '-1' must be at least 0"),
+        (["init", "--nodes", "99999999"], "'--nodes': '99999999' must be at most 20,000"),
+        (["gate", "smoke", "--despite", "all"], "'--despite': 'all' is not one of 'profile', 'host'"),
+        (
+            ["compare", "a", "b", "--format", "html"],
+            "'--format': 'html' is not one of 'text', 'json', 'markdown', 'junit'",
+        ),
+        (["--color", "blue", "clean"], "'--color': 'blue' is not one of 'auto', 'always', 'never'"),
+    ],
+)
+def test_what_is_wrong_with_an_argument_is_said_in_our_words(argv: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, argv, prog_name="scaletest")
+
+    assert 2 == done.exit_code
+    assert said in done.stderr
+    assert not re.search("Value error|Input should|valid integer", done.stderr)
 
 
 def documented() -> list[tuple[str, str]]:

@@ -59,6 +59,21 @@ def test_metrics_are_chosen_as_in_the_rules_of_a_gate() -> None:
     assert "3 metrics, 2 with a shift" in done.output
 
 
+def test_all_of_a_flow_or_step_are_chosen_by_a_star_at_the_end() -> None:
+    done = run("history", "*-smoke", "--metric", "flow.*", "--format", "json")
+    assert 0 == done.exit_code, done.exception
+    names = {metric["metric"] for metric in json.loads(done.output)["profiles"][0]["metrics"]}
+    assert METRIC in names
+    assert {"flow"} == {name.partition(".")[0] for name in names}
+
+
+def test_a_form_that_a_history_has_not_is_not_offered() -> None:
+    done = run("history", "--format", "junit")
+    assert 2 == done.exit_code
+    assert "markdown" in done.stderr
+    assert "html" not in done.stderr
+
+
 def test_few_runs_have_no_verdict() -> None:
     done = run("history", "2026110[1-4]*")
     assert 0 == done.exit_code
@@ -105,8 +120,8 @@ def test_files_and_a_github_step_get_it_too(tmp_path: Path, monkeypatch: pytest.
         (["nowhere"], "no baseline of this name"),
         (["nowhere-*"], "matches no run directory"),
         (["20261101*", "--metric", "p98"], "no metric p98"),
-        (["--format", "junit"], "a history is not written as junit: text, json, markdown"),
-        (["--report", "csv=x.csv"], "a history is not written as csv"),
+        (["--report", "csv=x.csv"], "--report csv=x.csv: a history is not written as csv: text, json, markdown"),
+        (["--report", "pdf=x"], "--report pdf=x: not FORMAT=PATH with one of text, json, markdown"),
         (["--results", "elsewhere"], "holds no run"),
     ],
 )

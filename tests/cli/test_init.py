@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from scaletest.cli.main import app
-from scaletest.core.errors import Interrupted, UsageError
+from scaletest.core.errors import Interrupted, ScaletestError, UsageError
 from scaletest.profile.loading import load_profile
 
 
@@ -91,15 +91,46 @@ def test_a_file_that_is_there_stays_but_for_force(here: Path) -> None:
     ("path", "message"),
     [
         ("mine", "mine: a profile's file ends in .yaml"),
-        ("---.yaml", "---.yaml: no name can be made of it"),
+        ("---.yaml", "---.yaml: no name of a profile can be made of it"),
         ("dir.yaml", "dir.yaml: exists already"),
-        ("file/mine.yaml", "file/mine.yaml: one of its parents is a file"),
+        ("file/mine.yaml", "file/mine.yaml: cannot be written: one of its parents is a file"),
+        ("file/below/mine.yaml", "file/below/mine.yaml: cannot be written: one of its parents is a file"),
+        ("/proc/mine.yaml", "/proc/mine.yaml: cannot be written: No such file"),
+        ("日本.yaml", "日本.yaml: no name of a profile can be made of it: use letters a to z, or digits"),
+        ("a\nb.yaml", "'a\\nb.yaml': a character that cannot be shown"),
+        ("pipe.yaml", "pipe.yaml: exists already"),
     ],
 )
 def test_what_cannot_be_written_is_refused(path: str, message: str, here: Path) -> None:
     (here / "dir.yaml").mkdir()
     (here / "file").touch()
+    os.mkfifo(here / "pipe.yaml")
+    before = sorted(here.iterdir())
     refused = CliRunner().invoke(app, ["init", "--yes", "--force", "--", path])
 
     assert isinstance(refused.exception, UsageError | Interrupted)
     assert refused.exception.message.startswith(message)
+    assert before == sorted(here.iterdir())
+
+
+def test_where_nothing_may_be_written_the_hint_is_of_init() -> None:
+    refused = CliRunner().invoke(app, ["init", "--yes", "/sys/mine.yaml"]).exception
+
+    assert isinstance(refused, ScaletestError)
+    assert refused.message.startswith("/sys/mine.yaml: cannot be written: ")
+    assert "Name another file: scaletest init PATH" == refused.hint
+
+
+def test_letters_with_accents_make_a_name_without_them(here: Path) -> None:
+    assert 0 == CliRunner().invoke(app, ["init", "--yes", "Überlast-é.yaml"]).exit_code
+    assert "uberlast-e" == load_profile("Überlast-é.yaml").profile.name
+
+
+def test_a_name_that_is_too_long_for_a_file_is_said_in_short(here: Path) -> None:
+    command = [sys.executable, "-m", "scaletest", "init", "--yes", f"{'x' * 2000}.yaml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (2, []) == (done.returncode, list(here.iterdir()))
+    assert done.stderr.startswith("scaletest: xxx")
+    assert "the name is too long for a file" in done.stderr
+    assert len(done.stderr) < 400

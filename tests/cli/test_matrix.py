@@ -49,8 +49,11 @@ def test_a_dry_run_prints_variants_limits_and_the_time_of_all_and_makes_nothing(
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--repeat", "3"], "--repeat belongs to --matrix"),
-        (["--resume", "x"], "--resume belongs to --matrix"),
+        (["--repeat", "0"], "--repeat 0: at least 1"),
+        (["--repeat", "101"], "101 repeats make 101 runs: at most 100"),
+        (["--repeat", "3", "--keep"], "--repeat and --keep exclude each other"),
+        (["--repeat", "3", "--cluster", "x"], "--repeat and --cluster exclude each other"),
+        (["--resume", "x"], "x: no such directory"),
         (["--matrix", "nodes=5", "--repeat", "0"], "--repeat 0: at least 1"),
         (["--matrix", "nodes=5", "--cluster", "x"], "--matrix and --cluster exclude each other"),
         (["--matrix", "nodes=5", "--keep"], "--matrix and --keep exclude each other"),
@@ -62,6 +65,43 @@ def test_a_dry_run_prints_variants_limits_and_the_time_of_all_and_makes_nothing(
 )
 def test_what_cannot_be_is_refused_before_anything_is_made(argv: list[str], message: str) -> None:
     assert message in refused(*argv)
+
+
+def test_a_profile_as_it_is_is_repeated() -> None:
+    done = run("--repeat", "5", "--dry-run")
+
+    assert 0 == done.exit_code, done.exception
+    assert "1 variant, 5 runs each\n  smoke " in done.output
+    assert "\n5 runs, at most " in done.output
+    assert [] == list(Path().iterdir())
+
+
+def test_repeats_have_a_table_and_every_form_of_report(tmp_path: Path) -> None:
+    matrix = make_matrix("smoke", (), [], repeat=2, host=read_host())
+    directory = tmp_path / "there"
+    begin(directory, new_info(matrix, directory, reference="smoke", overrides=(), repeat=2, argv=[]))
+    for name in ("smoke-r1", "smoke-r2"):
+        write_run(directory / name, small_run())
+        (directory / name / "verdict.json").write_text('{"outcome": "fail", "exit_code": 99}')
+
+    shown = run("--repeat", "2", "--resume", "there")
+    assert 99 == shown.exit_code, shown.exception
+    assert "MATRIX  smoke" in shown.output
+    assert "\n  2 runs\n" in shown.output
+    assert "--repeat was 2 and is 3" in str(run("--repeat", "3", "--resume", "there").exception)
+    for form in ("html", "markdown", "json"):
+        done = CliRunner().invoke(app, ["report", "there", "--format", form])
+        assert 0 == done.exit_code, done.exception
+        assert "2 runs" in done.output or form == "json"
+
+
+def test_a_directory_that_cannot_be_made_is_refused_before_anything_is_planned() -> None:
+    Path("file").touch()
+    for argv in (("--output", "file/x"), ("--matrix", "nodes=5", "--output", "file/x"), ("--results", "file")):
+        error = run(*argv, "--dry-run").exception
+        assert isinstance(error, ScaletestError)
+        assert ExitCode.USAGE is error.exit_code
+        assert "cannot be made: file is no directory" in error.message
 
 
 def what_if(*argv: str) -> Result:

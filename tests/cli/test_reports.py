@@ -123,6 +123,15 @@ def test_a_report_that_cannot_be_made_is_refused_before_the_run(
     assert isinstance(scaletest("run", "smoke", "--report", text).exception, UsageError)
 
 
+@pytest.mark.parametrize(("form", "ending"), [("json", "json"), ("junit", "xml"), ("html", "html"), ("markdown", "md")])
+def test_a_directory_is_no_report_and_the_hint_is_of_its_form(results: Path, form: str, ending: str) -> None:
+    error = scaletest("run", "smoke", "--report", f"{form}=results").exception
+
+    assert isinstance(error, UsageError)
+    assert f"--report {form}=results: a directory; a report is one file" == error.message
+    assert f"Name a file: --report {form}=results/report.{ending}" == error.hint
+
+
 def request(*files: str, form: Format = Format.TEXT) -> RunRequest:
     return RunRequest(
         "smoke", (), None, None, None, keep=False, binaries=(), dry_run=False, format=form,
@@ -291,6 +300,20 @@ def test_old_runs_are_removed_and_the_newest_of_each_profile_kept(results: Path)
     assert names(scaletest("runs", "list", "--format", "json")) == ["smoke", "other"]
     assert scaletest("runs", "prune", "--older-than", "2d", "--yes").exit_code == 0
     assert names(scaletest("runs", "list", "--format", "json")) == ["other"]
+
+
+def test_none_are_kept_when_none_are_to_be(results: Path) -> None:
+    (results / "20200101T000000Z-x").mkdir()
+
+    assert "nothing was removed: --yes does it" in scaletest("runs", "prune", "--keep", "0").output
+    assert 4 == len(list(results.iterdir()))
+    assert 0 == scaletest("runs", "prune", "--keep", "0", "--yes").exit_code
+    assert ["20200101T000000Z-x"] == [item.name for item in results.iterdir()]
+
+
+def test_more_may_be_kept_than_there_are(results: Path) -> None:
+    assert scaletest("runs", "prune", "--keep", "3", "--yes").exit_code == 0
+    assert 3 == len(list(results.iterdir()))
 
 
 def test_a_run_that_may_be_going_on_or_cannot_be_read_is_not_removed(results: Path) -> None:

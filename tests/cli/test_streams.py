@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from scaletest.cli.main import refuse_empty
+from scaletest.core.errors import UsageError
+
 VERSIONS = {
     "etcd": "etcd Version: 3.6.16",
     "kube-apiserver": "Kubernetes v1.37.2",
@@ -22,18 +25,45 @@ VERSIONS = {
 SCALETEST = f"{sys.executable} -m scaletest"
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["report", ""], "the argument behind report is empty"),
+        (["compare", "a", ""], "the argument behind a is empty"),
+        (["gate", "smoke", "--baseline", ""], "the argument behind --baseline is empty"),
+        (["run", "smoke", "--output="], "--output is empty"),
+        ([""], "the argument behind scaletest is empty"),
+    ],
+)
+def test_an_empty_argument_is_told_as_such(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        refuse_empty(words)
+
+    assert message == caught.value.message
+
+
+def test_arguments_that_are_not_empty_are_taken() -> None:
+    refuse_empty(["run", "smoke", "--set", "x=", "--set=x=", "--format=json", "-"])
+
+
 def shell(command: str, **environ: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, check=False, env={**os.environ, **environ}
     )
 
 
-def test_a_full_disk_under_standard_output_is_the_environments_fault() -> None:
-    done = shell(f"{SCALETEST} profiles list > /dev/full")
+@pytest.mark.parametrize(
+    ("command", "unbuffered"),
+    [("profiles list", "1"), ("profiles list", ""), ("profiles show smoke", ""), ("run smoke --dry-run", "")],
+)
+def test_a_full_disk_under_standard_output_is_the_environments_fault(command: str, unbuffered: str) -> None:
+    done = shell(f"{SCALETEST} {command} > /dev/full", PYTHONUNBUFFERED=unbuffered)
 
     assert done.returncode == 3
-    assert done.stderr.startswith("scaletest: No space left on device\n")
-    assert "Traceback" not in done.stderr
+    assert (
+        "scaletest: standard output: No space left on device\n  Make room where it goes, or send it elsewhere.\n"
+        == done.stderr
+    )
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
@@ -48,6 +78,16 @@ def test_a_reader_that_goes_away_is_no_failure(command: str) -> None:
     done = shell(f"{SCALETEST} {command} | true; exit ${{PIPESTATUS[0]}}")
 
     assert (0, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize("words", ["{}", "report {}", "report latest --format {}"])
+def test_what_was_given_is_not_poured_onto_the_terminal(words: str) -> None:
+    done = shell(f"{SCALETEST} {words.format('x' * 5_000)}")
+
+    assert done.returncode == 2
+    assert "xxx" in done.stderr
+    assert len(done.stderr) < 800
+    assert "Traceback" not in done.stderr
 
 
 def test_a_state_directory_that_cannot_be_made_is_said_without_a_traceback(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from scaletest.core.consoles import Color, choose_color, color_system, console
+from scaletest.core.consoles import MOST_WIDTH, Color, choose_color, color_system, console
 
 
 class _Terminal(io.StringIO):
@@ -69,3 +69,23 @@ def test_only_styles_make_escape_sequences(color: Color) -> None:
     plain = styles.sub("", stream.getvalue())
     assert 6 == plain.count("a\ufffd[2Jb\ufffd\ufffd")
     assert not [item for item in plain if item != "\n" and not item.isprintable()]
+
+
+@pytest.mark.parametrize(("columns", "width"), [("120", 120), ("1001", MOST_WIDTH), ("100000000", MOST_WIDTH)])
+def test_the_width_that_somebody_gives_is_taken_within_reason(
+    columns: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.delenv("TERM", raising=False)
+
+    assert width == console(io.StringIO()).width
+
+
+@pytest.mark.parametrize("columns", ["", "0", "-5", "wide", "²", "9" * 5_000])
+def test_a_width_that_is_none_is_as_if_not_given(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    expected = console(io.StringIO()).width
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("LINES", columns)
+
+    assert expected == console(io.StringIO()).width

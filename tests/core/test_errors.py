@@ -7,7 +7,16 @@ import os
 
 import pytest
 
-from scaletest.core.errors import EXIT_CODE_MEANINGS, ExitCode, Problem, ProfileError, of_the_machine
+from scaletest.core.errors import (
+    EXIT_CODE_MEANINGS,
+    EnvironmentProblem,
+    ExitCode,
+    Problem,
+    ProfileError,
+    UsageError,
+    of_the_machine,
+    refused,
+)
 
 
 def test_a_problem_says_where_and_what() -> None:
@@ -57,3 +66,44 @@ def test_a_refusal_without_a_place_says_what_was_refused() -> None:
 )
 def test_a_bug_of_ours_is_no_problem_of_the_machine(error: Exception) -> None:
     assert of_the_machine(error) is None
+
+
+def test_what_was_given_is_not_poured_out_whole() -> None:
+    error = UsageError(f"{'x' * 9_000}: no such file\n{'y ' * 9_000}", hint="z" * 9_000)
+    first, second = error.message.splitlines()
+
+    assert first.startswith("xxx")
+    assert first.endswith("…" + "x" * 59 + ": no such file")
+    assert len(second) < 3_100
+    assert len(error.hint or "") < 200
+    assert error.message == UsageError(error.message).message
+
+
+@pytest.mark.parametrize("length", [5, 100, 300])
+def test_a_name_that_people_can_read_is_said_whole(length: int) -> None:
+    assert "x" * length == UsageError("x" * length).message
+
+
+@pytest.mark.parametrize("number", [errno.ENAMETOOLONG, errno.ELOOP])
+def test_a_name_that_no_system_takes_is_the_users(number: int) -> None:
+    problem = of_the_machine(OSError(number, os.strerror(number), "somewhere"))
+
+    assert isinstance(problem, UsageError)
+    assert problem.message.startswith("somewhere: ")
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "message"),
+    [
+        (errno.EEXIST, UsageError, "x: cannot be made: one of its parents is a file"),
+        (errno.ENOTDIR, UsageError, "x: cannot be made: one of its parents is a file"),
+        (errno.ENOENT, UsageError, f"x: cannot be made: {os.strerror(errno.ENOENT)}"),
+        (errno.EACCES, EnvironmentProblem, f"x: cannot be made: {os.strerror(errno.EACCES)}"),
+        (errno.ENOSPC, EnvironmentProblem, f"x: cannot be made: {os.strerror(errno.ENOSPC)}"),
+    ],
+)
+def test_what_cannot_be_made_has_the_hint_of_its_option(number: int, kind: type[Exception], message: str) -> None:
+    problem = refused(OSError(number, os.strerror(number), "/else"), "x: cannot be made", hint="Name another: --there")
+
+    assert kind is type(problem)
+    assert (message, "Name another: --there") == (problem.message, problem.hint)

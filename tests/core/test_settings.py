@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,10 @@ def test_a_path_in_a_file_is_relative_to_the_file(tmp_path: Path, monkeypatch: p
         ("results = ''", "tool.scaletest.results: an empty text is no path", ""),
         ("mirror.kwok = 'ftp://x'", "tool.scaletest.mirror.kwok: 'ftp://x' is no URL", ""),
         ("binary = '/x'", "tool.scaletest.binary: no such setting", "binary.etcd"),
+        ("fail = ['p99:10%', 'p99']", "pyproject.toml:2: tool.scaletest.fail: 'p99' is not METRIC:ALLOWED: write p99:10%", ""),
+        ('results = "a\\u0000b"', "pyproject.toml:2: tool.scaletest.results: 'a\\x00b' is no path: it holds a NUL character", ""),
+        ('mirror.etcd = "https://a\\u0000"', "tool.scaletest.mirror.etcd: 'https://a\\x00' is no URL: it holds a NUL", ""),
+        ("kubernetes = '1.38-rc.1'", "tool.scaletest.kubernetes: '1.38-rc.1' is no version", ""),
         ("results = ", "pyproject.toml: cannot be read: Invalid value (at line 2, column 11)", ""),
     ],
 )  # fmt: skip
@@ -113,6 +118,29 @@ def test_a_file_that_no_parser_takes_is_refused_as_any_other(text: str, message:
         resolve(tmp_path, project=text)
     with pytest.raises(UsageError, match=message):
         resolve(tmp_path, user=text)
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "config.toml"])
+def test_what_is_no_file_is_not_passed_over(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.mkdir()
+    with pytest.raises(UsageError, match=rf"{name}: a directory, not a file$"):
+        resolve(tmp_path)
+
+    path.rmdir()
+    path.symlink_to("nowhere")
+    with pytest.raises(UsageError, match=rf"{name}: a link to nothing$"):
+        resolve(tmp_path)
+
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(UsageError, match=rf"{name}: a pipe, not a file$"):
+        resolve(tmp_path)
+
+
+def test_a_wrong_rule_in_the_environment_names_the_variable(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"^SCALETEST_FAIL: 'p99' is not METRIC:ALLOWED"):
+        resolve(tmp_path, environ={"SCALETEST_FAIL": "memory:10%, p99"})
 
 
 def test_a_mistake_in_the_environment_names_the_variable_and_a_strange_one_is_kept(tmp_path: Path) -> None:

@@ -171,3 +171,11 @@ def test_shares_are_formatted_so_that_nearly_all_is_not_all(share: float, text: 
 )
 def test_numbers_are_written_as_spans(numbers: tuple[int, ...], text: str) -> None:
     assert text == units.format_numbers(numbers)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("007", 7), ("999999999", 999_999_999), ("1000000000", None), ("²", None), ("٣", None), ("-1", None), ("", None), ("1.0", None)],
+)  # fmt: skip
+def test_a_whole_number_is_plain_digits(text: str, number: int | None) -> None:
+    assert number == units.whole_number(text)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from scaletest.analysis.gating import parse_rule, refuse_unknown
+from scaletest.analysis.measures import possible_metrics
+from scaletest.profile.loading import load_profile
 from tests.e2e.runs import Place
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -37,9 +40,12 @@ def test_a_list_that_grew_fails_the_gate_and_an_equal_one_does_not(tmp_path: Pat
     change = next(item for item in candidate["changes"] if item["metric"] == "flow.telemetry.services.answer_bytes")
     assert change["change"] > 1
     assert {"profile"} == {item["what"] for item in candidate["differences"]}
+    possible = possible_metrics(load_profile("smoke").profile)
+    refuse_unknown([parse_rule(f"{item['metric']}:10%", "--fail") for item in candidate["changes"]], possible)
 
     same = place.command(
         "compare", "results/gate/base-1", "results/gate/base-1", "--fail", RULE, "--despite", "few-samples"
     )
     assert 0 == same.returncode, same.stderr
+    assert "results/gate/base-1 is compared with itself" in same.stderr
     assert {} == place.processes()

@@ -261,7 +261,7 @@ def test_two_processes_do_not_run_the_same_matrix(scenario: Scenario) -> None:
         ("{}", "of another program"),
         ('{"schema_version": "1"}', 'schema_version: a whole number is wanted, not "1"'),
         ('{"schema_version": 2}', "newer scaletest"),
-        ('{"schema_version": 1}', "id: Field required"),
+        ('{"schema_version": 1}', "id: missing"),
     ],
 )
 def test_a_matrix_json_that_cannot_be_used_is_named(scenario: Scenario, text: str, message: str) -> None:

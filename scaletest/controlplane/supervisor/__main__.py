@@ -46,8 +46,8 @@ def _guard(cluster_dir: Path, supervisor: int) -> None:
 
     state = read_state(cluster_dir)
     if state is not None and state.supervisor.pid == supervisor:
-        for line in cleaning.clean_dead_cluster(cluster_dir):
-            print(f"the supervisor died: {line}", file=sys.stderr, flush=True)  # noqa: T201
+        for done in cleaning.clean_dead_cluster(cluster_dir):
+            print(f"the supervisor died: {done.said}", file=sys.stderr, flush=True)  # noqa: T201
 
 
 def _supervise(cluster_dir: Path, ready: int) -> None:

@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import Final
 
 from scaletest.report import glyphs
-from scaletest.report.matrix_document import CellReport, RowReport
+from scaletest.report.matrix_document import CellReport, MatrixReport, RowReport
 
-__all__ = ["LEGEND", "REPEATS", "holds", "partly_text", "ratio_text"]
+__all__ = ["LEGEND", "REPEATS", "axes_text", "holds", "partly_text", "ratio_text"]
 
 LEGEND: Final = (
     f"×N: the largest of all finished variants by the smallest; {glyphs.UNEQUAL}: unequal; blank: within a tenth of each other, "
     "or within the range of the repeats. No statistics: a single run of each proves little."
 )
 REPEATS: Final = "median, below it the range of the runs"
+
+
+def axes_text(matrix: MatrixReport) -> str:
+    """Say what is run: the values of each axis, and how often."""
+    axes = "; ".join(f"{axis.key}: {', '.join(axis.values)}" for axis in matrix.axes)
+    repeats = f"{matrix.repeat} runs{' each' if axes else ''}" if matrix.repeat > 1 else ""
+    return ", ".join(part for part in (axes, repeats) if part)
 
 
 def holds(cell: CellReport) -> bool:

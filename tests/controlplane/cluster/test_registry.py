@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from scaletest.controlplane import ports as portlib
 from scaletest.controlplane import registry
+from scaletest.controlplane.cleaning import Done
 from scaletest.controlplane.heartbeat import heartbeat_for
 from scaletest.controlplane.plan import Limits, run_dir
 from scaletest.controlplane.ports import PORT_ROLES, PortRole
@@ -242,7 +243,8 @@ def test_what_is_left_of_a_dead_cluster_is_ended_by_pid_and_start_time() -> None
         (cleaned,) = registry.clean_dead()
 
         assert ("c1", "dead") == (cleaned.name, cleaned.was)
-        assert f"killed etcd {component.pid}" in str(cleaned)
+        assert [f"killed etcd {component.pid}"] == [done.said for done in cleaned.done]
+        assert "removed cluster c1 (it was dead): 1 process ended" == str(cleaned)
         component.wait(timeout=10)
         assert stranger.poll() is None
         assert not record.dir.exists()
@@ -259,7 +261,7 @@ def test_a_dead_cluster_with_an_unreadable_state_is_ended_by_what_its_components
         (cleaned,) = registry.clean_dead()
 
         component.wait(timeout=10)
-        assert (f"ended etcd {component.pid}",) == cleaned.done
+        assert [f"ended etcd {component.pid}"] == [done.said for done in cleaned.done]
 
 
 def test_a_directory_without_a_readable_record_is_removed_as_dead(home: Path) -> None:
@@ -279,7 +281,8 @@ def test_living_clusters_stay_unless_all_are_wanted_gone() -> None:
         (cleaned,) = registry.clean_dead(also_alive=True)
 
         supervisor.wait(timeout=10)
-        assert f"ended its supervisor {supervisor.pid}" in str(cleaned)
+        assert [f"ended its supervisor {supervisor.pid} and its components"] == [done.said for done in cleaned.done]
+        assert "removed cluster c1 (it was ready): ended by its supervisor" == str(cleaned)
         assert not record.dir.exists()
 
 
@@ -297,6 +300,18 @@ def test_ending_a_dead_cluster_by_name_removes_it() -> None:
 
     assert "removed cluster c1 (it was dead): nothing of it was left but its directory" == str(registry.end("c1"))
     assert not record.dir.exists()
+
+
+def test_what_was_removed_is_counted_and_what_was_not_is_named() -> None:
+    done = [
+        *(Done("process", f"killed etcd {pid}") for pid in range(3)),
+        *(Done("control group", f"removed /sys/fs/cgroup/{number}") for number in range(40)),
+        Done("directory", "removed /tmp/data"),
+        Done("directory", "could not remove /tmp/busy", left=True),
+    ]
+
+    said = "3 processes ended, 40 control groups and 1 directory removed, could not remove /tmp/busy"
+    assert f"removed cluster c1 (it was dead): {said}" == str(registry.Cleaned("c1", "dead", tuple(done)))
 
 
 def test_removing_twice_is_no_error() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scaletest.controlplane.cleaning import clean_dead_cluster, is_dead_cluster
+from scaletest.controlplane.cleaning import Done, clean_dead_cluster, is_dead_cluster
 from scaletest.controlplane.control import SupervisorClient
 from scaletest.controlplane.plan import LimitBy, RestartBackoff
 from scaletest.controlplane.state import ClusterState
@@ -203,8 +203,8 @@ def test_cleaning_leaves_nothing_where_supervisor_and_guardian_are_both_killed(t
 
     assert toy.leftovers() == []
     assert not data.exists()
-    assert f"removed {data}" in done
-    assert sum(line.startswith("killed ") for line in done) == 3
+    assert Done("directory", f"removed {data}") in done
+    assert [one.what for one in done].count("process") == 3
     assert clean_dead_cluster(toy.directory) == []
 
 
