@@ -10,7 +10,7 @@ import typer
 
 from scaletest.cli._completion import setting_keys
 from scaletest.cli._settings import settings
-from scaletest.cli._streams import tell
+from scaletest.cli._streams import answer, hand_over, tell
 from scaletest.core.errors import UsageError
 from scaletest.core.settings import SETTINGS, Settings
 
@@ -52,7 +52,8 @@ def show(
             raise UsageError(msg, hint=f"There are: {', '.join(SETTINGS)}.")
     shown = keys or list(SETTINGS)
     if format_ is Format.JSON:
-        typer.echo(json.dumps({key: _entry(found, key, origin=origin) for key in shown}, indent=2, ensure_ascii=False))
+        entries = {key: _entry(found, key, origin=origin) for key in shown}
+        hand_over(json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
     else:
         _print_table(found, shown, origin=origin)
     for name in found.strange:
@@ -78,11 +79,11 @@ def _print_table(found: Settings, keys: list[str], *, origin: bool) -> None:
     rows = [(key, _text(found, key), found.origin(key)) for key in keys]
     wide, wider = (max(len(row[column]) for row in rows) for column in (0, 1))
     for key, value, where in rows:
-        typer.echo(f"{key:<{wide}}  {value:<{wider}}  {where}" if origin else f"{key:<{wide}}  {value}")
+        answer(f"{key:<{wide}}  {value:<{wider}}  {where}" if origin else f"{key:<{wide}}  {value}")
     if origin:
-        typer.echo()
+        answer()
         for title, file in (("project", found.project.file), ("user", found.user_file)):
-            typer.echo(f"{title:<{wide}}  {file}{'' if file.is_file() else ' (not there)'}")
+            answer(f"{title:<{wide}}  {file}{'' if file.is_file() else ' (not there)'}")
 
 
 def _text(found: Settings, key: str) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Final, TypeVar
 
 import typer
 
+from scaletest.cli._streams import answer, tell
 from scaletest.core.errors import Interrupted, UsageError, refused
 from scaletest.core.units import whole_number
 from scaletest.profile.starter import MOST_NODES, Goal, Load, Start, name_from, starter
@@ -68,10 +69,10 @@ def init(
         msg = "interrupted; nothing was written"
         raise Interrupted(msg) from None
     _write(path, load, nodes, goal)
-    typer.echo(f"{path} is written. What now:")
+    answer(f"{path} is written. What now:")
     file = shlex.quote(str(path))
     for line in (f"profiles validate {file}", f"run {file} --dry-run", f"run {file}"):
-        typer.echo(f"  scaletest {line}")
+        answer(f"  scaletest {line}")
 
 
 def _refuse(path: Path, *, force: bool) -> None:
@@ -94,7 +95,7 @@ def _refuse(path: Path, *, force: bool) -> None:
 
 def _refuse_questions(answers: Mapping[str, object]) -> None:
     """Refuse to ask where nobody can answer."""
-    missing = [option for option, answer in answers.items() if answer is None]
+    missing = [option for option, given in answers.items() if given is None]
     if missing and not sys.stdin.isatty():
         msg = f"no terminal to ask on: {', '.join(missing)} missing"
         raise UsageError(msg, hint="Give them, or take what is usual: --yes")
@@ -105,26 +106,26 @@ _Word = TypeVar("_Word", bound=enum.StrEnum)
 
 def _choose(question: str, choices: Mapping[_Word, str]) -> _Word:
     """Ask for one of some words; a number or the beginning of a word does, and nothing takes the first. Raises typer.Abort."""
-    typer.echo(question, err=True)
+    tell(question)
     for number, (word, meaning) in enumerate(choices.items(), start=1):
-        typer.echo(f"  {number}  {word:<11} {meaning}", err=True)
+        tell(f"  {number}  {word:<11} {meaning}")
     words = list(choices)
     while True:
-        answer = typer.prompt("Number or name", default="1", err=True).strip().lower()
-        meant = [word for number, word in enumerate(words, start=1) if answer == str(number) or word.startswith(answer)]
-        if answer and len(meant) == 1:
+        given = typer.prompt("Number or name", default="1", err=True).strip().lower()
+        meant = [word for number, word in enumerate(words, start=1) if given == str(number) or word.startswith(given)]
+        if given and len(meant) == 1:
             return meant[0]
-        typer.echo(f"  {answer!r} is none of {', '.join(words)}", err=True)
+        tell(f"  {given!r} is none of {', '.join(words)}")
 
 
 def _number(question: str, usual: int, most: int) -> int:
     """Ask for a number of nodes. Raises typer.Abort."""
     while True:
-        answer = typer.prompt(question, default=str(usual), err=True).strip().replace(",", "")
-        number = whole_number(answer)
+        given = typer.prompt(question, default=str(usual), err=True).strip().replace(",", "")
+        number = whole_number(given)
         if number is not None and 1 <= number <= most:
             return number
-        typer.echo(f"  {answer!r} is no number from 1 to {most}", err=True)
+        tell(f"  {given!r} is no number from 1 to {most}")
 
 
 def _write(path: Path, load: Load, nodes: int, goal: Goal) -> None:
