@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from scaletest.cli._settings import settings, use_settings
 from scaletest.cli._streams import Verbosity, detail, set_verbosity
 from scaletest.core.consoles import Color, choose_color
-from scaletest.core.errors import UsageError, shorten
+from scaletest.core.errors import ScaletestError, UsageError, shorten
 
 __all__ = ["ColorOption", "CommandGroup", "QuietOption", "VerboseOption", "complete_commands", "take_common"]
 
@@ -46,6 +46,9 @@ class CommandGroup(TyperGroup):
 def _in_our_words() -> Iterator[None]:
     try:
         yield
+    except ScaletestError:
+        # In our words already, whatever it was raised from.
+        raise
     except Exception as error:
         # Click's errors; Typer has classes of its own for them that it does not export.
         if isinstance(message := getattr(error, "message", None), str):
