@@ -6,7 +6,8 @@ smaller one (a relist period loads the more the shorter it is).
 
 *Ramp*: from the start on, each load is ``factor`` times the one before, until one fails. *Bisection*: at the geometric mean of
 the widest gap between loads that were tried within the interval, until no gap is wider than the resolution. *Confirmation*: both ends
-of the interval are tried once more.
+of the interval are tried once more. *Decision*: while the interval is wider than the resolution, loads within it that held as often as they failed are
+tried a third time, the one in the middle first.
 
 Real systems are noisy, so no single trial decides. Every threshold between two loads tried contradicts some trials: those that
 failed below it and those that held above it. The **interval** spans all thresholds that contradict the fewest. Without noise
@@ -67,6 +68,8 @@ class Why(enum.StrEnum):
     RAMP = "ramp"
     BISECT = "bisect"
     CONFIRM = "confirm"
+    DECIDE = "decide"
+    """It held as often as it failed."""
     AGAIN = "again"
     """The last trial at this load did not count."""
 
@@ -290,6 +293,10 @@ class _Evidence:
         for value in (lighter, heavier):
             if self.counted(value) == 1 and self._can_repeat(value):
                 return Ask(value, Why.CONFIRM)
+        tied = [value for value in within if self.counted(value) and self.held[value] == self.failed[value]]
+        if tied and self.space.wider(lighter, heavier):
+            middle = (self.space.key(lighter) + self.space.key(heavier)) / 2
+            return Ask(min(tied, key=lambda value: abs(self.space.key(value) - middle)), Why.DECIDE)
         return reason
 
 

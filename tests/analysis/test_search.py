@@ -179,6 +179,24 @@ def test_the_ramp_lands_on_the_heaviest_load_that_is_made_as_it_is(landing: int,
     assert conclusion.fails is None or conclusion.fails > knee
 
 
+def test_loads_that_contradict_themselves_are_decided_while_the_interval_is_too_wide() -> None:
+    """As a real search went: 2,470 to 2,620 GETs a second each held once and failed once."""
+    space = Space(start=800, end=20_000, resolution=0.05, whole=False, factor=1.5)
+    held, failed = Outcome.HELD, Outcome.FAILED
+    went = [
+        (800, held), (1200, held), (1800, held), (2700, failed), (2200, held), (2400, held), (2550, held), (2620, held),
+        (2620, failed), (2550, failed), (2470, failed), (2400, held), (2470, held), (2700, failed),
+    ]  # fmt: skip
+    trials = [Trial(value, outcome) for value, outcome in went]
+
+    assert Ask(2550, Why.DECIDE) == plan_next(space, trials)
+    trials.append(Trial(2550, held))
+    assert Ask(2620, Why.DECIDE) == plan_next(space, trials)
+    trials.append(Trial(2620, failed))
+    assert Reason.FOUND is plan_next(space, trials)
+    assert (2550, 2620) == (conclude(space, trials).holds, conclude(space, trials).fails)
+
+
 def test_a_load_that_never_fails_is_tried_twice_and_said() -> None:
     found, trials = search(AGENTS, lambda _: Outcome.HELD)
 
