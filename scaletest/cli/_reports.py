@@ -16,6 +16,7 @@ from scaletest.cli._streams import hand_over, reader_may_go, tell
 from scaletest.core.errors import ExitCode, RunDirectoryError, ScaletestError, UsageError, refused
 from scaletest.core.foreignfiles import read_object
 from scaletest.core.matrixdir import is_matrix
+from scaletest.core.rundir import is_measured
 from scaletest.core.wholefile import refuse_unwritable, write_whole
 from scaletest.report.build import build
 from scaletest.report.comparison_document import ComparisonDocument
@@ -120,17 +121,28 @@ def parse_report_files(
         if name not in possible or not given or not path:
             msg = f"--report {text}: not FORMAT=PATH with one of {', '.join(possible)}"
             raise UsageError(msg, hint=f"For example --report {possible[1]}=report.{_ENDINGS[possible[1]]}")
-        found.append(ReportFile(Format(name), _checked(Path(path), Format(name))))
+        file = ReportFile(Format(name), _checked(Path(path), Format(name)))
+        if any(os.path.realpath(other.path) == os.path.realpath(file.path) for other in found):
+            msg = f"--report {text}: another report goes into that file"
+            raise UsageError(msg, hint="Name a file for each.")
+        found.append(file)
     return found
 
 
 def _checked(path: Path, form: Format) -> Path:
-    """Refuse what is known never to become a file."""
+    """Refuse what is known never to become a file, or never ought to."""
+    _refuse_measured(path)
     if path.is_dir():
         msg = f"--report {form}={path}: a directory; a report is one file"
         raise UsageError(msg, hint=f"Name a file: --report {form}={path / f'report.{_ENDINGS[form]}'}")
     refuse_unwritable(path, f"--report {form}={path}", "Name another file.")
     return path
+
+
+def _refuse_measured(path: Path) -> None:
+    if is_measured(path):
+        msg = f"{path}: a file of a run, which no report replaces"
+        raise UsageError(msg, hint="Name another file; nothing was changed.")
 
 
 def print_reports(subjects: Sequence[Subject], format_: Format, comparison: ComparisonDocument | None = None) -> None:
@@ -198,7 +210,8 @@ def write_report(
 
 
 def _write(path: Path, text: str) -> ScaletestError | None:
-    """Write a file whole or not at all; return what is to be said where that could not be done."""
+    """Write a file whole or not at all; return what is to be said where that could not be done. Raises UsageError for a file of a run."""
+    _refuse_measured(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, text)

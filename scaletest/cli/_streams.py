@@ -134,8 +134,14 @@ def answer(text: str = "") -> None:
 
 
 def hand_over(document: str) -> None:
-    """Print a document for programs on standard output, as it is; a terminal is not steered by it either."""
-    sys.stdout.write(printable(document) if sys.stdout.isatty() else encodable(document))
+    """Print a document for programs on standard output, as it is, in UTF-8 where its encoding lacks a character; a terminal is not steered by it either."""
+    text = printable(document) if sys.stdout.isatty() else encodable(document)
+    try:
+        sys.stdout.write(text)
+    except UnicodeEncodeError:
+        # None of it was written: a text is encoded whole.
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())
     sys.stdout.flush()
 
 

@@ -7,6 +7,7 @@ Files are replaced whole, so that a reader never meets half of one that this mod
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from scaletest.core.errors import RunDirectoryError
 from scaletest.core.foreignfiles import check_schema, read_object
+from scaletest.core.journal import JOURNAL_NAME
 from scaletest.core.wholefile import write_whole
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "RUN_SCHEMA_VERSION",
     "VERDICT_NAME",
     "RunInfo",
+    "is_measured",
     "read_run_info",
     "run_names",
     "write_json",
@@ -33,6 +36,8 @@ __all__ = [
 RUN_INFO_NAME: Final = "run.json"
 MATRIX_INFO_NAME: Final = "matrix.json"
 VERDICT_NAME: Final = "verdict.json"
+
+_OWN_NAMES: Final = {RUN_INFO_NAME, MATRIX_INFO_NAME, VERDICT_NAME, JOURNAL_NAME}
 LOGS_DIR: Final = "logs"
 """Where the logs of the components lie, from the end of the run on."""
 PROFILES_DIR: Final = "profiles"
@@ -66,6 +71,12 @@ class RunInfo:
     facts: Mapping[str, str] = field(default_factory=dict)
     """What a reader has to know to read the numbers (heartbeat factor, kept cluster, …): title and sentence."""
     schema_version: int = RUN_SCHEMA_VERSION
+
+
+def is_measured(path: Path) -> bool:
+    """Whether a file is one that a run or matrix itself consists of, by whatever name it is reached: nothing else is to be written to it."""
+    real = Path(os.path.realpath(path))
+    return real.name in _OWN_NAMES and real.is_file()
 
 
 def run_names(results: Path) -> list[str]:

@@ -113,6 +113,37 @@ def test_a_path_that_cannot_be_written_is_said_and_nothing_is_left(results: Path
     assert sorted(item.name for item in Path().iterdir()) == before
 
 
+@pytest.mark.parametrize("name", [RUN_INFO_NAME, JOURNAL_NAME, VERDICT_NAME])
+def test_no_report_replaces_what_a_run_consists_of(results: Path, tmp_path: Path, name: str) -> None:
+    run = next(path for path in results.iterdir() if (path / VERDICT_NAME).exists())
+    link = tmp_path / "link.json"
+    link.symlink_to(run / name)
+    before = (run / name).read_bytes()
+
+    for path in (run / name, link):
+        done = scaletest("report", str(run), "--format", "json", "--output", str(path))
+        assert isinstance(done.exception, UsageError)
+        assert "a file of a run" in done.exception.message
+        with pytest.raises(UsageError, match="a file of a run"):
+            parse_report_files([f"json={path}"])
+    assert before == (run / name).read_bytes()
+
+
+def test_two_reports_do_not_go_into_one_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="another report goes into that file"):
+        parse_report_files([f"json={tmp_path / 'x'}", f"junit={tmp_path / 'd' / '..' / 'x'}"])
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_document_is_utf_8_where_the_stream_lacks_its_characters(results: Path, encoding: str) -> None:
+    run = next(path for path in results.iterdir() if (path / VERDICT_NAME).exists())
+    command = [sys.executable, "-m", "scaletest", "report", str(run), "--format", "markdown"]
+    done = subprocess.run(command, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": encoding})
+
+    assert 0 == done.returncode, done.stderr
+    assert scaletest("report", str(run), "--format", "markdown").stdout == done.stdout.decode()
+
+
 @pytest.mark.parametrize("text", ["junit", "junit=", "=x.xml", "pdf=x.pdf", "junit=.", "junit=a-file/x.xml"])
 def test_a_report_that_cannot_be_made_is_refused_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
