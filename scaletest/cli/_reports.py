@@ -58,6 +58,8 @@ _ENDINGS: Final[Mapping[Format, str]] = {
 }
 """How files of a form usually end."""
 
+_WITH_COMPARISON: Final = (Format.HTML, Format.MARKDOWN, Format.JUNIT)
+
 
 class Subject:
     """A run or a matrix that reports are made of; read once, whatever is made of it."""
@@ -307,8 +309,20 @@ def _markdown(subjects: Sequence[Subject], comparison: ComparisonDocument | None
     return "\n".join([*matrices, *([runs] if runs else [])])
 
 
-def read_comparison(path: Path) -> ComparisonDocument:
-    """Read what ``scaletest compare --format json`` printed. Raises RunDirectoryError when it is no such thing."""
+def tell_if_not_compared(subjects: Sequence[Subject], comparison: ComparisonDocument) -> None:
+    """Warn of a comparison that none of the reported runs stands in."""
+    compared = {
+        run.id for side in (comparison.base, *(item.side for item in comparison.candidates)) for run in side.runs
+    }
+    if not compared & {document.run.id for subject in subjects for _, document in subject.parts}:
+        tell(f"warning: the comparison is of other runs: {comparison.base.name} and others")
+
+
+def read_comparison(path: Path, form: Format) -> ComparisonDocument:
+    """Read what ``scaletest compare --format json`` printed. Raises RunDirectoryError when it is no such thing, UsageError for a form without room for it."""
+    if form not in _WITH_COMPARISON:
+        msg = f"--comparison: a report as {form} has no room for it, only {', '.join(_WITH_COMPARISON)}"
+        raise UsageError(msg)
     hint = "Make one: scaletest compare … --format json"
     try:
         return ComparisonDocument.model_validate(read_object(path, RunDirectoryError, hint=hint))

@@ -87,7 +87,13 @@ def _options(
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> None:
-    found = settings_here()
+    try:
+        found = settings_here()
+    except UsageError:
+        if "--help" in sys.argv:
+            # What helps to mend a mistake does not wait for it to be mended.
+            return
+        raise
     # Other processes of ours, and what is far from the command line, look there.
     os.environ.update(found.to_environment())
     context.default_map = defaults_of(context.command, found)

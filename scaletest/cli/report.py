@@ -50,8 +50,10 @@ def report(
     from scaletest.cli import _reports
     from scaletest.report.rundir import find_run
 
-    compared = _reports.read_comparison(comparison) if comparison is not None else None
+    compared = _reports.read_comparison(comparison, format_) if comparison is not None else None
     subjects = [_reports.read_subject(find_run(reference, results)) for reference in runs]
+    if compared is not None:
+        _reports.tell_if_not_compared(subjects, compared)
     if output is None:
         _reports.print_reports(subjects, format_, compared)
     else:

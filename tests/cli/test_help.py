@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,3 +131,16 @@ def test_command_lines_of_the_guide_are_command_lines() -> None:
             parse(line)
         except Exception as error:  # noqa: BLE001
             pytest.fail(f"{page}: {line}: {error}")
+
+
+def test_a_mistake_in_the_settings_keeps_nobody_from_help(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.scaletest]\nnosuch = 1\nfail = [5]\n")
+    run = [sys.executable, "-m", "scaletest", "run"]
+    helped, refused = (
+        subprocess.run([*run, word], cwd=tmp_path, capture_output=True, text=True, check=False)
+        for word in ("--help", "smoke")
+    )
+
+    assert (0, 2) == (helped.returncode, refused.returncode)
+    assert "Run a profile" in helped.stdout
+    assert "pyproject.toml" in refused.stderr

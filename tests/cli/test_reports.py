@@ -86,6 +86,10 @@ def test_a_comparison_goes_into_every_form_that_people_read(results: Path, tmp_p
     for form in ("html", "markdown", "junit"):
         printed = scaletest("report", "latest", "--format", form, "--comparison", "compared.json").output
         assert "flow.agents.p99" in printed, form
+        assert "warning: the comparison is of other runs" in printed
+    done = scaletest("report", "latest", "--format", "csv", "--comparison", "compared.json")
+    assert isinstance(done.exception, UsageError)
+    assert "a report as csv has no room for it, only html, markdown, junit" in done.exception.message
 
 
 def test_what_is_no_comparison_is_refused(results: Path, tmp_path: Path) -> None:
