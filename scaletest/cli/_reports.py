@@ -114,7 +114,7 @@ def parse_report_files(
     texts: Iterable[str], possible: Sequence[Format] = tuple(Format), what: str = "a report"
 ) -> list[ReportFile]:
     """Read ``FORMAT=PATH`` with one of the possible forms, and refuse what cannot be written before a run of an hour. Raises UsageError."""
-    found = []
+    found: list[ReportFile] = []
     for text in texts:
         name, given, path = text.partition("=")
         if name in list(Format) and name not in possible:
