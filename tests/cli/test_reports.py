@@ -81,6 +81,26 @@ def test_several_runs_make_one_document_but_for_a_page(results: Path) -> None:
     assert isinstance(scaletest("report", *runs, "--format", "html").exception, UsageError)
 
 
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "html"])
+def test_a_run_that_is_named_twice_is_reported_once(results: Path, form: str) -> None:
+    name = max(item.name for item in results.iterdir())
+    once = scaletest("report", f"results/{name}", "--format", form)
+    twice = scaletest("report", f"results/{name}", "latest", f"./results/../results/{name}", "--format", form)
+
+    assert once.stdout == twice.stdout
+    assert twice.stderr.count("named twice; reported once") == 2
+
+
+def test_a_run_beside_its_matrix_is_in_forms_of_runs_once(tmp_path: Path) -> None:
+    directory = write_matrix(tmp_path / "m", {"none": [small_run()], "block": [calm_run()]})
+    both = (str(directory), str(directory / "lever=none"))
+
+    done = scaletest("report", *both, "--format", "openmetrics")
+    assert done.stdout == scaletest("report", str(directory), "--format", "openmetrics").stdout
+    assert "its matrix is named too" in done.stderr
+    assert "named" not in scaletest("report", *both).stderr
+
+
 def test_a_comparison_goes_into_every_form_that_people_read(results: Path, tmp_path: Path) -> None:
     (tmp_path / "compared.json").write_text(render_json(comparison()), encoding="utf-8")
     for form in ("html", "markdown", "junit"):

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.report.benchmark_json import render_benchmark
+from scaletest.report.build import build
+from scaletest.report.document import Document
 from scaletest.report.openmetrics import render_openmetrics
+from scaletest.report.run_names import run_names
+from scaletest.report.rundir import load_run
 from tests.analysis.journals import record, run_info, small_run
 from tests.analysis.searches import measured_search, search_info
 from tests.report.built import document
-from tests.report.matrices import calm_run
+from tests.report.matrices import calm_run, write_matrix
 
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"')
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)")
@@ -72,6 +77,18 @@ def test_several_runs_are_told_apart() -> None:
 
     assert value(found, "scaletest_run_exit_code", run="one") == 99.0
     assert value(found, "scaletest_run_exit_code", run="other") == 99.0
+
+
+def test_runs_of_equal_name_are_told_apart_by_matrix_or_directory(tmp_path: Path) -> None:
+    def matrix(name: str, **fields: str) -> list[Document]:
+        directory = write_matrix(tmp_path / name, {"none": [calm_run()], "drain": [calm_run()]}, **fields)
+        return [build(load_run(directory / f"lever={lever}")) for lever in ("none", "drain")]
+
+    one, other, same = matrix("a/m", id="one"), matrix("b/m", id="other"), matrix("c/m", id="other")
+
+    assert run_names([*one, *other]) == ["one/lever=none", "one/lever=drain", "other/lever=none", "other/lever=drain"]
+    assert run_names([*one, *other, *same])[1:3] == ["one/lever=drain", str(tmp_path / "b" / "m" / "lever=none")]
+    samples(render_openmetrics([*one, *other, *same]))
 
 
 def test_a_run_that_measured_nothing_has_metrics_too() -> None:
