@@ -114,6 +114,17 @@ def test_figures_go_into_the_file_of_their_direction() -> None:
     assert all(math.isfinite(item["value"]) for item in [*smaller.values(), *bigger.values()])
 
 
+def test_figures_of_a_matrix_have_the_variant_in_their_names(tmp_path: Path) -> None:
+    directory = write_matrix(tmp_path / "m", {"none": [calm_run()] * 2, "drain": [calm_run()] * 2})
+    runs = [build(load_run(path)) for path in sorted(directory.glob("lever=*"))]
+    names = [item["name"] for item in json.loads(render_benchmark(runs, "smaller"))]
+
+    assert {"smoke lever=none-r1: flow.agents.list-pods.p99", "smoke lever=drain-r2: flow.agents.list-pods.p99"} < set(
+        names
+    )
+    assert len(set(names)) == len(names)
+
+
 def test_the_saturation_point_is_a_figure() -> None:
     finished = [*measured_search(), record("run.end", 999.0, status="finished", reason="")]
     (found,) = (
