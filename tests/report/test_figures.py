@@ -80,11 +80,11 @@ def test_several_runs_are_told_apart() -> None:
 
 
 def test_runs_of_equal_name_are_told_apart_by_matrix_or_directory(tmp_path: Path) -> None:
-    def matrix(name: str, **fields: str) -> list[Document]:
-        directory = write_matrix(tmp_path / name, {"none": [calm_run()], "drain": [calm_run()]}, **fields)
+    def matrix(name: str, matrix_id: str) -> list[Document]:
+        directory = write_matrix(tmp_path / name, {"none": [calm_run()], "drain": [calm_run()]}, id=matrix_id)
         return [build(load_run(directory / f"lever={lever}")) for lever in ("none", "drain")]
 
-    one, other, same = matrix("a/m", id="one"), matrix("b/m", id="other"), matrix("c/m", id="other")
+    one, other, same = matrix("a/m", "one"), matrix("b/m", "other"), matrix("c/m", "other")
 
     assert run_names([*one, *other]) == ["one/lever=none", "one/lever=drain", "other/lever=none", "other/lever=drain"]
     assert run_names([*one, *other, *same])[1:3] == ["one/lever=drain", str(tmp_path / "b" / "m" / "lever=none")]
