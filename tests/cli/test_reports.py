@@ -238,6 +238,23 @@ def test_the_list_says_what_each_came_to(results: Path, monkeypatch: pytest.Monk
     assert "flow.agents.error_rate < 1%" in text
 
 
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("profile", ["smoke", "a-profile-of-a-name-of-forty-characters-"])
+def test_a_long_name_is_shortened_and_the_verdict_is_not(
+    results: Path, width: int, profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    info = run_info(profile={**run_info().profile, "name": profile})
+    write_run(results / f"20261130T120000Z-{'long-' * 20}", small_run(finished=False), info)
+    _, *rows = scaletest("runs", "list").output.strip("\n").splitlines()
+
+    assert len(rows) == 4
+    assert all(len(row) <= width for row in rows)
+    words = next(row.split() for row in rows if "20261130T120000Z-" in row)
+    assert words[0].endswith("…")
+    assert (words[2] in {"incomplete", "running"}, words[4]) == (True, "KiB")
+
+
 def test_what_cannot_be_read_is_listed_as_such_and_what_is_no_run_is_not(results: Path) -> None:
     newest = max(results.iterdir())
     (newest / RUN_INFO_NAME).write_text('{"schema_version": 99, "profile": {}}', encoding="utf-8")
