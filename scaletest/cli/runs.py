@@ -79,7 +79,8 @@ def list_(
 
         print_drawn(lambda width: [part for part in (_table(found, width), _unreadable(found)) if part], sys.stdout)
     else:
-        answer(f"no such run under {results}/")
+        is_filtered = profile or verdict or older_than or newer_than
+        answer(f"no {'such ' if is_filtered else ''}run under {results}/")
 
 
 @app.command()
@@ -143,7 +144,8 @@ def _taken(results: Path, which: Filter) -> list[ListedRun]:
     from scaletest.report.runlist import list_runs
 
     if not results.is_dir():
-        raise RunDirectoryError(results, "no such directory", hint="Make a run: scaletest run smoke")
+        what = "no directory, but a file" if results.exists() else "no such directory"
+        raise RunDirectoryError(results, what, hint="Make a run: scaletest run smoke")
     now = datetime.now(UTC)
     found = [run for run in list_runs(results) if which.takes(run, now)]
     return sorted(found, key=lambda run: (run.started.timestamp() if run.started else 0.0, run.directory))

@@ -255,6 +255,19 @@ def test_a_long_name_is_shortened_and_the_verdict_is_not(
     assert (words[2] in {"incomplete", "running"}, words[4]) == (True, "KiB")
 
 
+def test_a_directory_without_runs_and_a_file_are_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    assert scaletest("runs", "list", "--results", str(empty)).output == f"no run under {empty}/\n"
+    filtered = scaletest("runs", "list", "--results", str(empty), "--verdict", "fail")
+    assert filtered.output == f"no such run under {empty}/\n"
+    assert "file: no directory, but a file" in str(
+        scaletest("runs", "list", "--results", str(tmp_path / "file")).exception
+    )
+
+
 def test_what_cannot_be_read_is_listed_as_such_and_what_is_no_run_is_not(results: Path) -> None:
     newest = max(results.iterdir())
     (newest / RUN_INFO_NAME).write_text('{"schema_version": 99, "profile": {}}', encoding="utf-8")
