@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-__all__ = ["COMPARED", "HISTORIES", "ComparisonFormat", "Format", "HistoryFormat"]
+__all__ = ["COMPARED", "HISTORIES", "OF_RUNS", "ComparisonFormat", "Format", "HistoryFormat"]
 
 
 class Format(enum.StrEnum):
@@ -42,3 +42,7 @@ class HistoryFormat(enum.StrEnum):
 
 COMPARED: Final = tuple(Format(form) for form in ComparisonFormat)
 HISTORIES: Final = tuple(Format(form) for form in HistoryFormat)
+OF_RUNS: Final = frozenset(
+    {Format.JUNIT, Format.CSV, Format.OPENMETRICS, Format.BENCHMARK_SMALLER, Format.BENCHMARK_BIGGER}
+)
+"""Forms that know runs alone: a matrix is the runs that it has."""

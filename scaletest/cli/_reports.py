@@ -248,13 +248,14 @@ def _of_runs(
     from scaletest.report.junit import render_junit
     from scaletest.report.markdown_comparison import comparison_cases
     from scaletest.report.openmetrics import render_openmetrics
+    from scaletest.report.run_names import run_names
 
     documents = [document for _, document in parts]
     match format_:
         case Format.JUNIT:
             return render_junit(documents, comparison_cases(comparison) if comparison is not None else [])
         case Format.CSV:
-            return render_csv((document.run.id, run.state) for run, document in parts)
+            return render_csv(zip(run_names(documents), (run.state for run, _ in parts), strict=True))
         case Format.OPENMETRICS:
             return render_openmetrics(documents)
         case _:

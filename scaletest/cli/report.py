@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from scaletest.cli import _completion as complete
-from scaletest.cli._formats import Format
+from scaletest.cli._formats import OF_RUNS, Format
 from scaletest.cli._options import RESULTS, ResultsOption, schema_option
 
 __all__ = ["report"]
@@ -51,7 +52,7 @@ def report(
     from scaletest.report.rundir import find_run
 
     compared = _reports.read_comparison(comparison, format_) if comparison is not None else None
-    subjects = [_reports.read_subject(find_run(reference, results)) for reference in runs]
+    subjects = [_reports.read_subject(path) for path in _once([find_run(name, results) for name in runs], format_)]
     if compared is not None:
         _reports.tell_if_not_compared(subjects, compared)
     if output is None:
@@ -62,3 +63,21 @@ def report(
             raise problem
     if exit_code:
         raise typer.Exit(int(worst(subject.exit_code for subject in subjects)))
+
+
+def _once(directories: Sequence[Path], format_: Format) -> list[Path]:
+    """Return the directories without those named before, however they are spelled, and say which; in a form of runs alone, a run of a matrix too."""
+    from scaletest.cli._streams import tell
+    from scaletest.core.matrixdir import is_matrix
+
+    places = [directory.resolve() for directory in directories]
+    matrices = {place for place in places if format_ in OF_RUNS and is_matrix(place)}
+    kept: dict[Path, Path] = {}
+    for directory, place in zip(directories, places, strict=True):
+        if place in kept:
+            tell(f"scaletest: {directory}: named twice; reported once")
+        elif place.parent in matrices:
+            tell(f"scaletest: {directory}: its matrix is named too; reported once")
+        else:
+            kept[place] = directory
+    return list(kept.values())

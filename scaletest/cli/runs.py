@@ -77,9 +77,10 @@ def list_(
     elif found:
         from scaletest.report.terminal import print_drawn
 
-        print_drawn(lambda _width: [part for part in (_table(found), _unreadable(found)) if part], sys.stdout)
+        print_drawn(lambda width: [part for part in (_table(found, width), _unreadable(found)) if part], sys.stdout)
     else:
-        answer(f"no such run under {results}/")
+        is_filtered = profile or verdict or older_than or newer_than
+        answer(f"no {'such ' if is_filtered else ''}run under {results}/")
 
 
 @app.command()
@@ -143,7 +144,8 @@ def _taken(results: Path, which: Filter) -> list[ListedRun]:
     from scaletest.report.runlist import list_runs
 
     if not results.is_dir():
-        raise RunDirectoryError(results, "no such directory", hint="Make a run: scaletest run smoke")
+        what = "no directory, but a file" if results.exists() else "no such directory"
+        raise RunDirectoryError(results, what, hint="Make a run: scaletest run smoke")
     now = datetime.now(UTC)
     found = [run for run in list_runs(results) if which.takes(run, now)]
     return sorted(found, key=lambda run: (run.started.timestamp() if run.started else 0.0, run.directory))
@@ -173,29 +175,43 @@ def _age_s(option: str, text: str) -> float:
         raise UsageError(msg) from None
 
 
-def _table(runs: list[ListedRun]) -> list[Drawn]:
+def _table(runs: list[ListedRun], width: int) -> list[Drawn]:
     from rich.text import Text
 
     from scaletest.core.units import format_bytes
     from scaletest.report import drawing
 
     styles = {"pass": "green", "fail": "red", "matrix": ""}
+    names = [Text(run.directory.name) for run in runs]
+    profiles = [Text(run.profile) for run in runs]
+    sizes = [format_bytes(run.size_bytes) for run in runs]
+    for profile in profiles:
+        profile.truncate(_PROFILE_CELLS, overflow="ellipsis")
+    beside = max(len("verdict"), *(len(run.outcome) for run in runs)) + max(map(len, ["size", *sizes])) + _BETWEEN_CELLS
+    room = max(_START_CELLS, width - beside - max(len("profile"), *(profile.cell_len for profile in profiles)))
+    for name in names:
+        name.truncate(room, overflow="ellipsis")
+    left = max(len("profile"), width - beside - max(len("run"), *(name.cell_len for name in names)))
+    for profile in profiles:
+        profile.truncate(left, overflow="ellipsis")
     table = drawing.table("run", "profile", "verdict", "size", "", left=3)
     for column in table.columns:
         column.no_wrap = True
-    # The only column that gives way: the others are names, which are to be copied.
+    # The first column to give way: the others are names, which are to be copied; then names do, for verdicts are why one lists runs.
     table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
-    for run in runs:
+    for run, name, profile, size in zip(runs, names, profiles, sizes, strict=True):
         verdict = Text(run.outcome, styles.get(run.outcome, "yellow"))
         said = Text("see below" if _is_unreadable(run) else run.said, "dim", no_wrap=True, overflow="ellipsis")
-        name, profile = Text(run.directory.name), Text(run.profile)
-        profile.truncate(_PROFILE_CELLS, overflow="ellipsis")
-        drawing.row(table, name, profile, verdict, format_bytes(run.size_bytes), said)
+        drawing.row(table, name, profile, verdict, size, said)
     return [table]
 
 
 _PROFILE_CELLS: Final = 40
 """A name is shorter; a damaged run may have anything for one."""
+_START_CELLS: Final = len("20261130T120000Z-…")
+"""What is always shown of a run's name: when it was started."""
+_BETWEEN_CELLS: Final = 11
+"""Blanks between the columns, and one cell of what is said of the run."""
 
 
 def _is_unreadable(run: ListedRun) -> bool:

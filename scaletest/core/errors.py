@@ -140,7 +140,8 @@ class ProfileError(UsageError):
         lines = [str(problem) for problem in problems[:_PROBLEMS_SHOWN]]
         if len(problems) > _PROBLEMS_SHOWN:
             lines.append(f"… and {len(problems) - _PROBLEMS_SHOWN} more")
-        super().__init__("\n".join(lines), hint=hint)
+        # Below the first line, which the caller begins with who is speaking.
+        super().__init__("\n  ".join(lines), hint=hint)
 
 
 class RunDirectoryError(UsageError):

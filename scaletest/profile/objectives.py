@@ -61,6 +61,9 @@ class Dimension(enum.Enum):
             case Dimension.RATE:
                 return units.parse_rate_per_s(text)
             case Dimension.COUNT:
+                if text.startswith("-") and _COUNT.fullmatch(text[1:]):
+                    msg = f"{text} is too small: at least 0"
+                    raise ValueError(msg)
                 if not _COUNT.fullmatch(text):
                     msg = f"{text!r} is not a number: write 50, 20_000 or 0.5"
                     raise ValueError(msg)

@@ -15,11 +15,17 @@ from scaletest.report.figures import Better, figures
 __all__ = ["render_benchmark"]
 
 
+def _trend(document: Document) -> str:
+    """Return what stays the same from run to run: the profile, and of a run of a matrix its id there: the variant, and which repeat."""
+    run = document.run
+    return run.profile if run.matrix is None else f"{run.profile} {run.id}"
+
+
 def render_benchmark(documents: Iterable[Document], better: Better) -> str:
     """Write the figures of one direction as a JSON list that ends in a newline."""
     points = [
         {
-            "name": f"{document.run.profile}: {figure.subject}.{figure.measure}",
+            "name": f"{_trend(document)}: {figure.subject}.{figure.measure}",
             "unit": figure.unit,
             "value": figure.value,
             "extra": f"run {document.run.id}\nkubernetes {document.run.versions.get('kubernetes', '?')}",

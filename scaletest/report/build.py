@@ -80,6 +80,8 @@ def _run(run: LoadedRun) -> doc.RunReport:
     return doc.RunReport(
         id=info.id,
         directory=encodable(str(run.directory)),
+        matrix=run.matrix and run.matrix.matrix,
+        variant=run.matrix and run.matrix.variant,
         profile=str(info.profile.get("name", "?")),
         summary=str(info.profile.get("summary", "")),
         started_at=info.started_at,

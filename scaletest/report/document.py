@@ -76,6 +76,8 @@ class RunReport(Part):
 
     id: str
     directory: str = Field(description="Run directory, as it was named on the command line.")
+    matrix: str | None = Field(description="Name of the matrix that it is of; null of any other run.")
+    variant: str | None = Field(description="Its variant in that matrix.")
     profile: str
     summary: str
     started_at: str = Field(description="UTC, ISO 8601.")

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from scaletest.report.document import Document
+from scaletest.report.run_names import run_names
 
 __all__ = ["render_openmetrics"]
 
@@ -51,8 +52,8 @@ Sample = tuple[str, Labels, float]
 def render_openmetrics(documents: Sequence[Document]) -> str:
     """Write the metrics of runs; each sample is told apart by profile, and of several runs by run too."""
     samples: dict[str, list[tuple[Labels, float]]] = {name: [] for name in _HELP}
-    for document in documents:
-        labels = {"profile": document.run.profile, **({"run": document.run.id} if len(documents) > 1 else {})}
+    for document, run in zip(documents, run_names(documents), strict=True):
+        labels = {"profile": document.run.profile, **({"run": run} if len(documents) > 1 else {})}
         for name, more, value in _samples(document):
             samples[name].append(({**labels, **more}, value))
     lines: list[str] = []

@@ -7,15 +7,16 @@ import time
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from scaletest.analysis.state import RunState
 from scaletest.analysis.verdict import Verdict, judge
 from scaletest.core.errors import RunDirectoryError
 from scaletest.core.journal import JOURNAL_NAME, JournalReader
+from scaletest.core.matrixdir import is_matrix, read_matrix_info
 from scaletest.core.rundir import RunInfo, read_run_info, run_names
 
-__all__ = ["LATEST", "JournalHealth", "LoadedRun", "find_run", "load_run"]
+__all__ = ["LATEST", "JournalHealth", "LoadedRun", "MatrixPlace", "find_run", "load_run"]
 
 LATEST: Final = "latest"
 
@@ -36,6 +37,14 @@ class JournalHealth:
     """Whether the run has no end yet and the file changed in the last seconds."""
 
 
+class MatrixPlace(NamedTuple):
+    """Which run of which matrix a run is."""
+
+    matrix: str
+    """Name of the matrix directory when it was begun."""
+    variant: str
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
     """A run as its directory tells it."""
@@ -45,6 +54,8 @@ class LoadedRun:
     state: RunState
     verdict: Verdict
     journal: JournalHealth
+    matrix: MatrixPlace | None = None
+    """Where it stands in the matrix that it is of."""
 
 
 def load_run(directory: Path) -> LoadedRun:
@@ -66,7 +77,19 @@ def load_run(directory: Path) -> LoadedRun:
     growing = state.end is None and _age_s(path) < _GROWING_S
     damage = reader.damage
     health = JournalHealth(state.records, damage.broken_lines, reader.newer_lines, growing)
-    return LoadedRun(directory, info, state, judge(info, state, damage), health)
+    return LoadedRun(directory, info, state, judge(info, state, damage), health, _matrix_place(directory))
+
+
+def _matrix_place(directory: Path) -> MatrixPlace | None:
+    """Return where a run stands in the matrix whose directory it lies in; None where there is none, or it cannot be read."""
+    place = directory.absolute()
+    if not is_matrix(place.parent):
+        return None
+    try:
+        matrix = read_matrix_info(place.parent)
+    except RunDirectoryError:
+        return None
+    return next((MatrixPlace(matrix.id, run.variant) for run in matrix.runs if run.directory == place.name), None)
 
 
 def _age_s(path: Path) -> float:

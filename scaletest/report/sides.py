@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 from scaletest.analysis.comparison import LeftOut, RunSet
 from scaletest.analysis.measures import RunMeasures, measure_run
 from scaletest.core.errors import BaselineError, RunDirectoryError, UsageError, without_place
-from scaletest.core.matrixdir import is_matrix, read_matrix_info
+from scaletest.core.matrixdir import MatrixInfo, is_matrix, read_matrix_info
 from scaletest.core.rundir import RUN_INFO_NAME
 from scaletest.core.texts import encodable
 from scaletest.report.baselines import baseline_path, list_baselines, read_baseline
@@ -58,15 +59,27 @@ def read_runs(directory: Path) -> RunSet:
     if (directory / RUN_INFO_NAME).exists():
         return RunSet(str(directory), (read_run(directory),))
     if is_matrix(directory):
-        variants = [variant.name for variant in read_matrix_info(directory).variants]
+        matrix = read_matrix_info(directory)
+        variants = [variant.name for variant in matrix.variants]
         if len(variants) > 1:
-            what = f"a matrix of {len(variants)} variants: {', '.join(variants[:4])}"
-            raise RunDirectoryError(directory, what, hint=f"Name the runs of one: '{directory}/{variants[0]}*'")
+            what = (
+                f"a matrix of {len(variants)} variants: {', '.join(variants[:4])}{', …' if len(variants) > 4 else ''}"
+            )
+            hint = f"Name the runs of one: {shlex.quote(_runs_of(directory, matrix, variants[0]))}"
+            raise RunDirectoryError(directory, what, hint=hint)
     within = _run_dirs(sorted(directory.iterdir())) if directory.is_dir() else []
     if not within:
         # Says what is missing of a run.
         return RunSet(str(directory), (read_run(directory),))
     return _readable(str(directory), within, lambda path: (read_run(path),))
+
+
+def _runs_of(directory: Path, matrix: MatrixInfo, variant: str) -> str:
+    """Return the run of a variant, or a pattern of its repeats that matches no run of another."""
+    first = next((run.directory for run in matrix.runs if run.variant == variant), variant)
+    if matrix.repeat == 1:
+        return str(directory / first)
+    return f"{glob.escape(str(directory / first.removesuffix('-r1')))}-r[0-9]*"
 
 
 def _matching(pattern: str, results: Path) -> RunSet:

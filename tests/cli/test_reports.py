@@ -81,6 +81,26 @@ def test_several_runs_make_one_document_but_for_a_page(results: Path) -> None:
     assert isinstance(scaletest("report", *runs, "--format", "html").exception, UsageError)
 
 
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "html"])
+def test_a_run_that_is_named_twice_is_reported_once(results: Path, form: str) -> None:
+    name = max(item.name for item in results.iterdir())
+    once = scaletest("report", f"results/{name}", "--format", form)
+    twice = scaletest("report", f"results/{name}", "latest", f"./results/../results/{name}", "--format", form)
+
+    assert once.stdout == twice.stdout
+    assert twice.stderr.count("named twice; reported once") == 2
+
+
+def test_a_run_beside_its_matrix_is_in_forms_of_runs_once(tmp_path: Path) -> None:
+    directory = write_matrix(tmp_path / "m", {"none": [small_run()], "block": [calm_run()]})
+    both = (str(directory), str(directory / "lever=none"))
+
+    done = scaletest("report", *both, "--format", "openmetrics")
+    assert done.stdout == scaletest("report", str(directory), "--format", "openmetrics").stdout
+    assert "its matrix is named too" in done.stderr
+    assert "named" not in scaletest("report", *both).stderr
+
+
 def test_a_comparison_goes_into_every_form_that_people_read(results: Path, tmp_path: Path) -> None:
     (tmp_path / "compared.json").write_text(render_json(comparison()), encoding="utf-8")
     for form in ("html", "markdown", "junit"):
@@ -251,6 +271,36 @@ def test_the_list_says_what_each_came_to(results: Path, monkeypatch: pytest.Monk
 
     assert "incomplete" in text
     assert "flow.agents.error_rate < 1%" in text
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("profile", ["smoke", "a-profile-of-a-name-of-forty-characters-"])
+def test_a_long_name_is_shortened_and_the_verdict_is_not(
+    results: Path, width: int, profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    info = run_info(profile={**run_info().profile, "name": profile})
+    write_run(results / f"20261130T120000Z-{'long-' * 20}", small_run(finished=False), info)
+    _, *rows = scaletest("runs", "list").output.strip("\n").splitlines()
+
+    assert len(rows) == 4
+    assert all(len(row) <= width for row in rows)
+    words = next(row.split() for row in rows if "20261130T120000Z-" in row)
+    assert words[0].endswith("…")
+    assert (words[2] in {"incomplete", "running"}, words[4]) == (True, "KiB")
+
+
+def test_a_directory_without_runs_and_a_file_are_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    assert scaletest("runs", "list", "--results", str(empty)).output == f"no run under {empty}/\n"
+    filtered = scaletest("runs", "list", "--results", str(empty), "--verdict", "fail")
+    assert filtered.output == f"no such run under {empty}/\n"
+    assert "file: no directory, but a file" in str(
+        scaletest("runs", "list", "--results", str(tmp_path / "file")).exception
+    )
 
 
 def test_what_cannot_be_read_is_listed_as_such_and_what_is_no_run_is_not(results: Path) -> None:

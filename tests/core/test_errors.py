@@ -29,7 +29,7 @@ def test_only_the_first_problems_are_shown_and_the_others_counted() -> None:
     error = ProfileError([Problem(f"wrong {number}", file="a.yaml") for number in range(60)])
     lines = error.message.splitlines()
     assert 26 == len(lines)
-    assert "… and 35 more" == lines[-1]
+    assert "  … and 35 more" == lines[-1]
     assert 60 == len(error.problems)
 
 

@@ -66,7 +66,7 @@ def test_validate_shows_the_problems_of_all_files(tmp_path: Path) -> None:
         f"{second}:8",
         f"{tmp_path}/none.yaml",
         "there is no built-in profile 'smok' (did you mean smoke? built in",
-    ] == [line.removeprefix("scaletest: ").split(": ")[0] for line in ended.stderr.splitlines()[:-1]]
+    ] == [line.removeprefix("scaletest:").strip().split(": ")[0] for line in ended.stderr.splitlines()[:-1]]
     assert "  5 problems found" == ended.stderr.splitlines()[-1]
 
 
@@ -75,3 +75,12 @@ def test_every_override_in_the_guide_can_be_set() -> None:
 
     assert 7 == len(overrides)
     assert 100 == load_profile("smoke", overrides).profile.fleet.node_count
+
+
+def test_problems_stand_below_each_other_and_a_number_below_zero_is_told_as_too_small() -> None:
+    ended = profiles("show", "smoke", "--set", "nodes=-1")
+    first, *others = ended.stderr.splitlines()
+
+    assert first.startswith("scaletest: --set nodes=-1: fleet.pools.0.nodes: must be at least 0, not -1")
+    assert others
+    assert all(line.startswith("  --set nodes=-1: ") and "-1 is too small: at least 0" in line for line in others)

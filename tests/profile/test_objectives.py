@@ -88,7 +88,7 @@ def test_an_operator_compares(op: str, below: bool, at: bool, above: bool) -> No
         ("flow.a.rate > 5", "is compared with a rate (80/s)"),
         ("flow.a.errors < nan", "is not a number"),
         ("flow.a.errors < inf", "is not a number"),
-        ("flow.a.errors < -1", "is not a number"),
+        ("flow.a.errors < -1", "-1 is too small: at least 0"),
         ("flow.a.errors < 1e5", "is not a number"),
         ("p99 < 1s", "names no measure"),
         ("fow.a.p99 < 1s", "unknown scope 'fow'"),

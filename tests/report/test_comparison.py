@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -81,9 +82,21 @@ def test_killed_runs_are_left_out_and_said(results: Path, tmp_path: Path) -> Non
 
 def test_a_matrix_of_several_variants_is_no_side(tmp_path: Path) -> None:
     matrix = write_matrix(tmp_path / "matrix", {"none": [calm_run()], "shrink": [calm_run()]})
-    with pytest.raises(RunDirectoryError, match="a matrix of 2 variants"):
+    with pytest.raises(RunDirectoryError, match=r"a matrix of 2 variants: lever=none, lever=shrink$"):
         read_runs(matrix)
-    assert 1 == len(find_side(f"{matrix}/lever=none*", tmp_path, tmp_path).runs)
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_the_runs_of_one_variant_are_named_so_that_no_other_is_meant(tmp_path: Path, repeat: int) -> None:
+    counts = ["100", "1000", "10000", "1", "2"]
+    matrix = write_matrix(tmp_path / "a matrix", {count: [calm_run()] * repeat for count in counts}, key="objects")
+    with pytest.raises(RunDirectoryError, match=r"of 5 variants: objects=100, .*, objects=1, …$") as refused:
+        read_runs(matrix)
+    (reference,) = shlex.split((refused.value.hint or "").partition(": ")[2])
+    runs = find_side(reference, tmp_path, tmp_path).runs
+
+    assert repeat == len(runs)
+    assert all(run.id.removesuffix("-r1").removesuffix("-r2") == "objects=100" for run in runs)
 
 
 def test_a_pattern_that_matches_nothing_and_a_directory_of_something_else_are_refused(tmp_path: Path) -> None:

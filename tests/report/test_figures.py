@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.report.benchmark_json import render_benchmark
+from scaletest.report.build import build
+from scaletest.report.document import Document
 from scaletest.report.openmetrics import render_openmetrics
+from scaletest.report.run_names import run_names
+from scaletest.report.rundir import load_run
 from tests.analysis.journals import record, run_info, small_run
 from tests.analysis.searches import measured_search, search_info
 from tests.report.built import document
-from tests.report.matrices import calm_run
+from tests.report.matrices import calm_run, write_matrix
 
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"')
 _SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)")
@@ -74,6 +79,18 @@ def test_several_runs_are_told_apart() -> None:
     assert value(found, "scaletest_run_exit_code", run="other") == 99.0
 
 
+def test_runs_of_equal_name_are_told_apart_by_matrix_or_directory(tmp_path: Path) -> None:
+    def matrix(name: str, matrix_id: str) -> list[Document]:
+        directory = write_matrix(tmp_path / name, {"none": [calm_run()], "drain": [calm_run()]}, id=matrix_id)
+        return [build(load_run(directory / f"lever={lever}")) for lever in ("none", "drain")]
+
+    one, other, same = matrix("a/m", "one"), matrix("b/m", "other"), matrix("c/m", "other")
+
+    assert run_names([*one, *other]) == ["one/lever=none", "one/lever=drain", "other/lever=none", "other/lever=drain"]
+    assert run_names([*one, *other, *same])[1:3] == ["one/lever=drain", str(tmp_path / "b" / "m" / "lever=none")]
+    samples(render_openmetrics([*one, *other, *same]))
+
+
 def test_a_run_that_measured_nothing_has_metrics_too() -> None:
     found = samples(render_openmetrics([document([])]))
 
@@ -95,6 +112,17 @@ def test_figures_go_into_the_file_of_their_direction() -> None:
     assert "smoke: flow.agents.list-pods.rate" in bigger
     assert not set(smaller) & set(bigger)
     assert all(math.isfinite(item["value"]) for item in [*smaller.values(), *bigger.values()])
+
+
+def test_figures_of_a_matrix_have_the_variant_in_their_names(tmp_path: Path) -> None:
+    directory = write_matrix(tmp_path / "m", {"none": [calm_run()] * 2, "drain": [calm_run()] * 2})
+    runs = [build(load_run(path)) for path in sorted(directory.glob("lever=*"))]
+    names = [item["name"] for item in json.loads(render_benchmark(runs, "smaller"))]
+
+    assert {"smoke lever=none-r1: flow.agents.list-pods.p99", "smoke lever=drain-r2: flow.agents.list-pods.p99"} < set(
+        names
+    )
+    assert len(set(names)) == len(names)
 
 
 def test_the_saturation_point_is_a_figure() -> None:
