@@ -71,18 +71,28 @@ def show(
     size: SizeOption = None,
     variant: VariantOption = None,
     origin: Annotated[bool, typer.Option("--origin", help="Say where every value came from.")] = False,
+    source: Annotated[
+        bool, typer.Option("--source", help="Print the file as it was written: to copy it, and make it yours.")
+    ] = False,
     output: Annotated[YamlOrJson, typer.Option("--format", help="How to write it.")] = YamlOrJson.YAML,
 ) -> None:
     """Print a profile as it will be run: parameters filled in, defaults included.
 
     Examples:
       scaletest profiles show smoke
+      scaletest profiles show smoke --source
       scaletest profiles show smoke --set nodes=200 --origin
     """
     from scaletest.cli._settings import settings, versions_of
     from scaletest.profile.loading import load_profile
     from scaletest.profile.render import to_yaml, to_yaml_with_origins
 
+    if source:
+        if set_ or size or variant or origin or output is not YamlOrJson.YAML:
+            msg = "--source prints the file as it stands: no other option goes with it"
+            raise UsageError(msg)
+        hand_over(load_profile(profile).path.read_text(encoding="utf-8"))
+        return
     loaded = load_profile(profile, set_ or [], size=size, variant=variant, versions=versions_of(settings()))
     _print_warnings(loaded.warnings)
     if output is YamlOrJson.JSON:

@@ -23,8 +23,15 @@ async def adopt_fleet(spec: FleetSpec, target: FleetTarget, *, rng: random.Rando
     """
     async with KubernetesApi(target.access, connections=1) as api:
         names = [row[0] for row in await api.table("/api/v1/nodes")]
+        pods = await api.get("/api/v1/pods?limit=1")
     pools = pools_of(names)
-    return FleetState(spec, target, rng, pools, Counter({"Node": sum(map(len, pools.values()))}))
+    counts = Counter(
+        {
+            "Node": sum(map(len, pools.values())),
+            "Pod": len(pods["items"]) + pods["metadata"].get("remainingItemCount", 0),
+        }
+    )
+    return FleetState(spec, target, rng, pools, counts)
 
 
 def pools_of(node_names: list[str]) -> dict[str, list[str]]:

@@ -283,6 +283,10 @@ class LocalEngines:
             self._refuse_other_pools(cluster.name, standing)
             text = f"cluster {cluster.name} holds its {standing.nodes} nodes already: the run uses them as they are"
             journal.append("note", level="info", text=text)
+            pods = standing.counts["Pod"]
+            if pods != spec.pod_count:
+                text = f"cluster {cluster.name} holds {pods:,} pods, and the profile asks for {spec.pod_count:,}: what reads them is answered otherwise"
+                journal.append("note", level="warning", text=text)
             return standing
         fleet = await seed_fleet(spec, target, rng=self._rng, on_progress=_silent)
         for text in fleet.notes:

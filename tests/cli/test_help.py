@@ -15,7 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 from scaletest.cli.main import app
-from scaletest.core.errors import ExitCode
+from scaletest.core.errors import ExitCode, UsageError
 from scaletest.profile.builtin import built_in_profiles
 
 ROOT = typer.main.get_command(app)
@@ -144,3 +144,11 @@ def test_a_mistake_in_the_settings_keeps_nobody_from_help(tmp_path: Path) -> Non
     assert (0, 2) == (helped.returncode, refused.returncode)
     assert "Run a profile" in helped.stdout
     assert "pyproject.toml" in refused.stderr
+
+
+def test_the_source_of_a_profile_can_be_copied() -> None:
+    for name in ("smoke", "what-if-agent"):
+        shown = CliRunner().invoke(app, ["profiles", "show", name, "--source"])
+        assert (PAGES / "profiles" / f"{name}.yaml").read_text(encoding="utf-8") == shown.stdout
+    refused = CliRunner().invoke(app, ["profiles", "show", "smoke", "--source", "--set", "nodes=9"])
+    assert isinstance(refused.exception, UsageError)

@@ -110,6 +110,8 @@ async def check_print(tab: Tab) -> None:
     """Printed, charts are no wider than the paper, nothing stays folded, and afterwards all is as before."""
     folded = await tab.evaluate(_FOLDED)
     await tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    # Unfolding resizes the page, and what listens to that must leave the charts as they are.
+    await tab.settle()
     widths: list[float] = await tab.evaluate(
         "Array.from(document.querySelectorAll('.uplot'), (plot) => plot.getBoundingClientRect().width)"
     )
