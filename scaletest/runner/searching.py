@@ -169,11 +169,14 @@ class Searcher:
         await self._go_back(self._multiple(value, self._spec.back))
 
     def _why_not(self, value: float) -> str | None:
-        """Say why a load cannot be made on this machine, or in this profile; None when it can."""
+        """Say why a load cannot be made, in this profile or on this machine; None when it can."""
         try:
-            profile = self._profile_at(value)
+            return self._no_room(self._profile_at(value))
         except ProfileError as error:
             return error.problems[0].what
+
+    def _no_room(self, profile: Profile) -> str | None:
+        """Say why this machine has no room for a load; None when it has."""
         nodes = profile.fleet.node_count
         if self._most_nodes is not None and nodes > self._most_nodes:
             return f"of {format_count(nodes)} nodes {format_count(self._most_nodes)} fit in memory"
@@ -195,9 +198,9 @@ class Searcher:
     async def _step(self, kind: StepKind, value: float, why: str, factor: float | None = None) -> Outcome:
         profile = self._profile_at(value)
         number = self._begin(kind, value, why, factor, profile)
-        why_not = self._why_not(value)
-        if why_not is not None:
-            return self._uncounted(number, value, why_not)
+        no_room = self._no_room(profile)
+        if no_room is not None:
+            return self._uncounted(number, value, no_room)
         await self._set(kind, value, profile)
         missing = await self._wait_until_started()
         loaded_s = self._now_s()
